@@ -1,0 +1,130 @@
+//! The name of an actor: `<atespace>/<actor>`, both RFC 1123 labels.
+
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// The one header that names the actor.
+pub const TARGET_HEADER: &str = "ate-target-actor";
+
+const MAX_LABEL: usize = 63;
+
+/// Why a value is not a resource name or an actor reference.
+#[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
+pub enum NameError {
+    #[error("must be <atespace>/<actor> with exactly one slash")]
+    Slash,
+    #[error("must not be empty")]
+    Empty,
+    #[error("must be at most 63 characters")]
+    TooLong,
+    #[error("must use only a-z, 0-9 and '-'")]
+    Character,
+    #[error("must start and end with a letter or a digit")]
+    Edge,
+}
+
+/// Checks one resource name: `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`.
+pub fn check_name(name: &[u8]) -> Result<(), NameError> {
+    let (Some(first), Some(last)) = (name.first(), name.last()) else {
+        return Err(NameError::Empty);
+    };
+    if name.len() > MAX_LABEL {
+        return Err(NameError::TooLong);
+    }
+    if !name.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-')) {
+        return Err(NameError::Character);
+    }
+    if *first == b'-' || *last == b'-' {
+        return Err(NameError::Edge);
+    }
+    Ok(())
+}
+
+/// A checked `<atespace>/<actor>`. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ActorRef {
+    text: Arc<str>,
+    slash: u8,
+}
+
+impl ActorRef {
+    /// Parses a header value; nothing is trimmed.
+    pub fn parse(value: &[u8]) -> Result<Self, NameError> {
+        let slash = memchr::memchr(b'/', value).ok_or(NameError::Slash)?;
+        let (atespace, rest) = value.split_at(slash);
+        let name = &rest[1..];
+        if memchr::memchr(b'/', name).is_some() {
+            return Err(NameError::Slash);
+        }
+        check_name(atespace)?;
+        check_name(name)?;
+        let text = std::str::from_utf8(value).map_err(|_| NameError::Character)?;
+        let slash = u8::try_from(slash).map_err(|_| NameError::TooLong)?;
+        Ok(Self { text: text.into(), slash })
+    }
+
+    /// Builds a reference from its halves.
+    pub fn new(atespace: &str, name: &str) -> Result<Self, NameError> {
+        Self::parse(format!("{atespace}/{name}").as_bytes())
+    }
+
+    #[must_use]
+    pub fn atespace(&self) -> &str {
+        &self.text[..usize::from(self.slash)]
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.text[usize::from(self.slash) + 1..]
+    }
+
+    /// `<atespace>/<actor>`, as it stands in the header.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for ActorRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for ActorRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_valid_reference_gives_both_halves() {
+        let actor = ActorRef::parse(b"team-a/agent-7").unwrap();
+        assert_eq!((actor.atespace(), actor.name()), ("team-a", "agent-7"));
+        assert_eq!(actor.to_string(), "team-a/agent-7");
+    }
+
+    #[test]
+    fn every_malformed_reference_is_refused() {
+        let long = format!("a/{}", "b".repeat(64));
+        let cases: &[&[u8]] = &[
+            b"", b"a", b"/", b"a/", b"/b", b"a/b/c", b"A/b", b"a/B", b"a_b/c", b"a/-b", b"a/b-", b"-a/b", b" a/b",
+            b"a/b ", b"a/b\t", b"a /b", b"a/\xc3\xa9", b"a/b,c/d", b"a.b/c", long.as_bytes(),
+        ];
+        for case in cases {
+            assert!(ActorRef::parse(case).is_err(), "{:?} was accepted", String::from_utf8_lossy(case));
+        }
+    }
+
+    #[test]
+    fn the_longest_names_fit() {
+        let name = "x".repeat(63);
+        assert!(ActorRef::new(&name, &name).is_ok());
+    }
+}

@@ -1,0 +1,31 @@
+//! The atenet engine: what happens per request, per connection and per byte.
+//!
+//! Data flows one way:
+//!
+//! ```text
+//! ingress   listener -> actor reference -> resolver (cache -> flight -> parking -> ateapi) -> tunnel client -> worker
+//! atunnel   listener -> activation table -> the actor's own network
+//! ```
+//!
+//! Configuration arrives as whole validated snapshots; nothing here knows of Python.
+
+pub mod actor_ref;
+pub mod assignment;
+pub mod config;
+pub mod control;
+pub mod drain;
+pub mod error;
+pub mod http1;
+pub mod ingress;
+pub mod refusal;
+pub mod resolve;
+pub mod spiffe;
+pub mod telemetry;
+pub mod tls;
+pub mod tunnel;
+
+/// The control plane's contract, generated from `proto/`.
+#[allow(clippy::all, missing_docs, unreachable_pub)]
+pub mod proto {
+    tonic::include_proto!("ateapi");
+}

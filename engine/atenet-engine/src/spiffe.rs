@@ -1,0 +1,1 @@
+//! spiffe: see ARCHITECTURE.md.

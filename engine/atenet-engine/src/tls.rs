@@ -1,0 +1,1 @@
+//! tls: see ARCHITECTURE.md.

@@ -1,0 +1,1 @@
+//! The mTLS HTTP/2 CONNECT tunnel between router and worker.

@@ -1,0 +1,67 @@
+"""The Rust engine. Calls that may wait release the GIL; errors are EngineError or ValueError."""
+
+from typing import final
+
+__version__: str
+
+class EngineError(Exception):
+    """What the engine could not do: the phase, the peer and the cause, one line."""
+
+def check_name(name: str) -> None:
+    """Checks one resource name (RFC 1123 label, <= 63). Raises ValueError saying what is wrong."""
+
+def parse_actor_ref(value: str) -> tuple[str, str]:
+    """Splits `<atespace>/<actor>`. Raises ValueError; nothing is trimmed."""
+
+def socket_in_netns(netns: str) -> int:
+    """A new non-blocking, close-on-exec IPv4 TCP socket made inside the network namespace at this path.
+
+    The caller owns the descriptor. Raises OSError.
+    """
+
+@final
+class Tunnel:
+    """atunnel, the worker's end: accepts the router's CONNECT tunnels and relays them to actors."""
+
+    def __init__(self, config: str) -> None:
+        """`config`: JSON, see `tunnel` in engine/atenet-engine/src/config.rs. Raises ValueError naming the field."""
+
+    def start(self) -> str:
+        """Binds and serves. Returns the bound `ip:port`. Raises EngineError."""
+
+    def activate(self, atespace: str, name: str, uid: str, *, netns: str, address: str) -> None:
+        """Opens ingress for one incarnation. `netns`: path of the namespace to dial from; `address`: the actor's IP.
+
+        The same uid again is a no-op; another uid of the same name replaces the older one, whose tunnels are reset.
+        """
+
+    def deactivate(self, atespace: str, name: str, uid: str, *, grace_seconds: float) -> bool:
+        """Closes ingress: new tunnels get 421 at once, running ones have `grace_seconds`, then a reset.
+
+        Returns when none is left. False when this uid was not active (a newer incarnation is left alone).
+        """
+
+    def stats(self) -> str:
+        """JSON: open connections, tunnels by actor, totals."""
+
+    def close(self, timeout_seconds: float) -> None:
+        """Stops accepting, resets what is left after the timeout, ends the runtime."""
+
+@final
+class Router:
+    """The native ingress router."""
+
+    def __init__(self, config: str) -> None:
+        """`config`: JSON, see `router` in engine/atenet-engine/src/config.rs. Raises ValueError naming the field."""
+
+    def start(self) -> dict[str, list[str]]:
+        """Binds and serves. Returns each listener's bound addresses by name. Raises EngineError."""
+
+    def drain(self) -> None:
+        """Marks not ready, serves on for the drain delay, then drains; returns when empty or at the drain timeout."""
+
+    def metrics(self) -> str:
+        """Prometheus text."""
+
+    def close(self) -> None:
+        """Stops at once and ends the runtime."""

@@ -1,0 +1,73 @@
+from atenet.proto import ateapi_pb2 as _ateapi_pb2
+from atenet.proto import atelet_pb2 as _atelet_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class RunWorkloadRequest(_message.Message):
+    __slots__ = ("actor", "actor_uid", "template", "actor_dir")
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_DIR_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.ObjectRef
+    actor_uid: str
+    template: _ateapi_pb2.ActorTemplate
+    actor_dir: str
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ..., template: _Optional[_Union[_ateapi_pb2.ActorTemplate, _Mapping]] = ..., actor_dir: _Optional[str] = ...) -> None: ...
+
+class RunWorkloadResponse(_message.Message):
+    __slots__ = ("timings",)
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    timings: _atelet_pb2.StartTimings
+    def __init__(self, timings: _Optional[_Union[_atelet_pb2.StartTimings, _Mapping]] = ...) -> None: ...
+
+class CheckpointWorkloadRequest(_message.Message):
+    __slots__ = ("actor", "actor_uid")
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.ObjectRef
+    actor_uid: str
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ...) -> None: ...
+
+class CheckpointWorkloadResponse(_message.Message):
+    __slots__ = ("found_stopped",)
+    FOUND_STOPPED_FIELD_NUMBER: _ClassVar[int]
+    found_stopped: bool
+    def __init__(self, found_stopped: _Optional[bool] = ...) -> None: ...
+
+class TerminateWorkloadRequest(_message.Message):
+    __slots__ = ("actor", "actor_uid")
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.ObjectRef
+    actor_uid: str
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ...) -> None: ...
+
+class TerminateWorkloadResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListWorkloadsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListWorkloadsResponse(_message.Message):
+    __slots__ = ("workloads",)
+    WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    workloads: _containers.RepeatedCompositeFieldContainer[Workload]
+    def __init__(self, workloads: _Optional[_Iterable[_Union[Workload, _Mapping]]] = ...) -> None: ...
+
+class Workload(_message.Message):
+    __slots__ = ("actor", "actor_uid", "state")
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.ObjectRef
+    actor_uid: str
+    state: str
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ..., state: _Optional[str] = ...) -> None: ...
