@@ -3,10 +3,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = "../../proto";
     let files = ["atenet/proto/ateapi.proto"];
     let set = protox::compile(files, [root])?;
-    tonic_prost_build::configure()
-        .build_server(false)
-        .build_transport(false)
-        .compile_fds(set)?;
+    tonic_prost_build::configure().build_server(false).build_transport(false).compile_fds(set)?;
     println!("cargo:rerun-if-changed={root}");
     Ok(())
 }

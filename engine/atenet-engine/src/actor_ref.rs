@@ -114,8 +114,26 @@ mod tests {
     fn every_malformed_reference_is_refused() {
         let long = format!("a/{}", "b".repeat(64));
         let cases: &[&[u8]] = &[
-            b"", b"a", b"/", b"a/", b"/b", b"a/b/c", b"A/b", b"a/B", b"a_b/c", b"a/-b", b"a/b-", b"-a/b", b" a/b",
-            b"a/b ", b"a/b\t", b"a /b", b"a/\xc3\xa9", b"a/b,c/d", b"a.b/c", long.as_bytes(),
+            b"",
+            b"a",
+            b"/",
+            b"a/",
+            b"/b",
+            b"a/b/c",
+            b"A/b",
+            b"a/B",
+            b"a_b/c",
+            b"a/-b",
+            b"a/b-",
+            b"-a/b",
+            b" a/b",
+            b"a/b ",
+            b"a/b\t",
+            b"a /b",
+            b"a/\xc3\xa9",
+            b"a/b,c/d",
+            b"a.b/c",
+            long.as_bytes(),
         ];
         for case in cases {
             assert!(ActorRef::parse(case).is_err(), "{:?} was accepted", String::from_utf8_lossy(case));

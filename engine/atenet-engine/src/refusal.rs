@@ -73,6 +73,7 @@ const UNAUTHENTICATED: u8 = 16;
 const INVALID_ARGUMENT: u8 = 3;
 
 impl Refusal {
+    #[rustfmt::skip] // a table reads best as one
     const fn row(self) -> Row {
         const fn row(status: u16, reason: &'static str, body: &'static str, grpc: u8, retry: Option<u16>) -> Row {
             Row { status, reason, body, grpc, retry_after: retry }
