@@ -1,0 +1,96 @@
+"""A grpc.aio server that requires client certificates and re-reads its own per handshake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import grpc
+import grpc.aio
+
+from atenet.errors import AteError
+from atenet.rpc.keepalive import SERVER_OPTIONS
+from atenet.rpc.material import Material, WatchedMaterial
+
+__all__ = ["MtlsServer", "mtls_server", "peer_spiffe_id"]
+
+
+@dataclass(frozen=True)
+class MtlsServer:
+    """`server` takes handlers until it is started; `address` is what was bound (`host:port`)."""
+
+    server: grpc.aio.Server
+    address: str
+
+
+class _HasAuthContext(Protocol):
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]: ...
+
+
+def mtls_server(
+    address: str,
+    *,
+    credential: Path,
+    client_roots: Path,
+    options: Sequence[tuple[str, Any]] = (),
+    interceptors: Sequence[Any] = (),
+) -> MtlsServer:
+    """Binds `address` (`host:port`, port 0 = any free one); call `.server.start()` to serve.
+
+    A client without a certificate that chains to `client_roots` fails in the handshake. Both
+    files are looked at again on each handshake. Raises AteError when a file is unusable or the
+    address is taken.
+    """
+    watched = WatchedMaterial(credential, client_roots)
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        return _configuration(watched.current) if watched.refresh() else None
+
+    credentials = grpc.dynamic_ssl_server_credentials(
+        _configuration(watched.current),
+        fetch,  # type: ignore[arg-type]  # gRPC takes None as "unchanged"; its stubs do not say so
+        require_client_authentication=True,
+    )
+    server = grpc.aio.server(
+        options=[*SERVER_OPTIONS, *options], interceptors=list(interceptors) or None
+    )
+    return MtlsServer(server, _bind(server, address, credentials))
+
+
+def peer_spiffe_id(context: _HasAuthContext) -> str | None:
+    """The client's id if its certificate has exactly one URI name, else None.
+
+    The value is compared, never parsed leniently: another spelling is another id.
+    """
+    uris = context.auth_context().get("peer_uri", ())
+    if len(uris) != 1:
+        return None
+    try:
+        return uris[0].decode("ascii")
+    except UnicodeDecodeError:
+        return None
+
+
+def _configuration(material: Material) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration(
+        [(material.key, material.chain)], root_certificates=material.roots
+    )
+
+
+def _bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials) -> str:
+    host = address.rpartition(":")[0]
+    try:
+        port = server.add_secure_port(address, credentials)
+    except RuntimeError as e:
+        port = 0
+        cause: Exception | None = e
+    else:
+        cause = None
+    if not host or port == 0:
+        raise AteError(
+            f"cannot listen on {address}",
+            hint="is the port taken by another process, or the address not of this machine?",
+        ) from cause
+    return f"{host}:{port}"
