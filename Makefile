@@ -1,4 +1,54 @@
-# make help lists what there is.
-.PHONY: proto
-proto:
-	.venv/bin/python tools/generate_proto.py
+# Every target sets up what it needs first: run them in any order, and again at no cost.
+# The set-up itself is tools/bootstrap.py; `make help` lists what there is.
+
+PYTHON ?= python3
+ATE    := .venv/bin/ate
+SETUP  := $(PYTHON) tools/bootstrap.py
+CARGO  := $(PYTHON) tools/toolchain.py
+RUST   := -p atenet-engine -p atenet-net
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down test lint fmt proto bench setup
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## set up, start a system of its own, wake real software through the whole path, report, clean up
+	@$(SETUP) system venv engine demo
+	@.venv/bin/python -m atenet.local.demo
+
+up: ## set up and leave the whole system running on this machine (ATE_HOME says where)
+	@$(SETUP) system venv engine
+	@$(ATE) up
+
+down: ## stop what `make up` started
+	@$(SETUP) venv engine
+	@$(ATE) down
+
+test: ## set up and run every test: cargo test, then pytest
+	@$(SETUP) system venv engine demo
+	@echo "==> cargo test"
+	@$(CARGO) test --release -q $(RUST)
+	@echo "==> pytest"
+	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: ## formats, lints and types: ruff, mypy, stubtest, cargo fmt, clippy
+	@$(SETUP) system venv engine
+	@$(PYTHON) tools/lint.py
+
+fmt: ## format Python and Rust in place
+	@$(SETUP) venv
+	@.venv/bin/ruff check --fix -q . || true
+	@.venv/bin/ruff format .
+	@$(CARGO) fmt --all
+
+proto: ## regenerate python/atenet/proto from proto/
+	@$(SETUP) venv
+	@.venv/bin/python tools/generate_proto.py
+
+bench: ## take the measures: all, or one with ONLY=P-21
+	@$(SETUP) system venv engine demo bench
+	@.venv/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+setup: ## only set up
+	@$(SETUP) system venv engine demo
