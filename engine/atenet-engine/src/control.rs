@@ -1,1 +1,74 @@
-//! control: see ARCHITECTURE.md.
+//! The router's client of the control plane: ResumeActor over one mTLS HTTP/2 connection.
+
+mod connection;
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tonic::metadata::MetadataValue;
+use tonic::{Request, Status};
+
+use crate::actor_ref::ActorRef;
+use crate::config::ControlConfig;
+use crate::error::EngineError;
+use crate::proto::control_client::ControlClient;
+use crate::proto::{ObjectRef, ResumeActorRequest, ResumeActorResponse};
+use crate::tls::ClientTls;
+
+use self::connection::Connection;
+
+/// How long one attempt may take; longer than the park budget, so that a resume that has its worker ends well.
+pub const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30);
+
+/// What the resolver asks of a control plane.
+pub trait ControlPlane: Send + Sync + 'static {
+    /// One ResumeActor attempt. `trace`: the W3C `traceparent` to send along.
+    fn resume<'a>(
+        &'a self,
+        actor: &'a ActorRef,
+        trace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ResumeActorResponse, Status>>;
+}
+
+/// A control plane behind an address.
+pub struct Control {
+    client: ControlClient<Connection>,
+}
+
+impl Control {
+    /// Reads the credential files; connects at the first call.
+    pub fn new(config: &ControlConfig) -> Result<Self, EngineError> {
+        let tls = ClientTls::new(Some(config.credentials.clone()), config.roots.clone(), &[b"h2"])
+            .map_err(|error| EngineError::tls("control plane client", error))?;
+        let connection = Connection::new(&config.address, &config.server_name, tls)?;
+        Ok(Self { client: ControlClient::new(connection) })
+    }
+}
+
+impl ControlPlane for Control {
+    fn resume<'a>(
+        &'a self,
+        actor: &'a ActorRef,
+        trace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ResumeActorResponse, Status>> {
+        let mut client = self.client.clone();
+        let request = resume_request(actor, trace);
+        Box::pin(async move {
+            match tokio::time::timeout(ATTEMPT_DEADLINE, client.resume_actor(request)).await {
+                Ok(answer) => answer.map(tonic::Response::into_inner),
+                Err(_elapsed) => Err(Status::deadline_exceeded("ResumeActor took too long")),
+            }
+        })
+    }
+}
+
+fn resume_request(actor: &ActorRef, trace: Option<&str>) -> Request<ResumeActorRequest> {
+    let target = ObjectRef { atespace: actor.atespace().to_owned(), name: actor.name().to_owned() };
+    let mut request = Request::new(ResumeActorRequest { actor: Some(target) });
+    request.set_timeout(ATTEMPT_DEADLINE);
+    // A trace header that is no header value is dropped: it must not cost the request.
+    if let Some(Ok(value)) = trace.map(MetadataValue::try_from) {
+        request.metadata_mut().insert("traceparent", value);
+    }
+    request
+}

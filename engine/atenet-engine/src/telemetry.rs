@@ -1,8 +1,18 @@
 //! Metrics and the access log: one record a request, never on the hot path's account.
 
+mod access_log;
+mod metrics;
+mod timestamp;
+
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Method, StatusCode};
+
+use self::access_log::AccessLog;
+use self::metrics::{Level, Metrics, ResumeLabel};
 use crate::actor_ref::ActorRef;
 use crate::assignment::Disposition;
 use crate::refusal::Refusal;
@@ -20,6 +30,32 @@ pub enum Outcome {
     UpstreamReset,
 }
 
+impl Outcome {
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Served => "ok",
+            Self::Refused(_) => "refused",
+            Self::ClientGone => "client-gone",
+            Self::UpstreamReset => "upstream-reset",
+        }
+    }
+
+    const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.reason()),
+            _ => None,
+        }
+    }
+
+    /// The metrics' `outcome`: a refusal's own token.
+    const fn label(self) -> &'static str {
+        match self.reason() {
+            Some(reason) => reason,
+            None => self.class(),
+        }
+    }
+}
+
 /// What is known of one request when it is over.
 #[derive(Debug, Clone)]
 pub struct RequestRecord {
@@ -27,9 +63,9 @@ pub struct RequestRecord {
     pub actor: Option<ActorRef>,
     /// The listener's name.
     pub listener: Arc<str>,
-    pub method: http::Method,
+    pub method: Method,
     /// None: no status was sent.
-    pub status: Option<http::StatusCode>,
+    pub status: Option<StatusCode>,
     pub outcome: Outcome,
     pub disposition: Disposition,
     pub cached: bool,
@@ -41,18 +77,159 @@ pub struct RequestRecord {
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// The worker that it went to.
-    pub upstream: Option<std::net::SocketAddr>,
+    pub upstream: Option<SocketAddr>,
 }
 
 /// The process's metrics and access log. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Telemetry {
-    inner: Arc<()>,
+    metrics: Arc<Metrics>,
+    log: Option<Arc<AccessLog>>,
+}
+
+/// Counts as open until dropped.
+pub struct Open(Level);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+fn open(level: &Level) -> Open {
+    level.inc();
+    Open(level.clone())
+}
+
+/// Metrics without an access log.
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { metrics: Arc::new(Metrics::new()), log: None }
+    }
 }
 
 impl Telemetry {
+    /// With an access log on `sink`.
+    pub fn with_access_log(sink: Box<dyn Write + Send>) -> std::io::Result<Self> {
+        Ok(Self { log: Some(Arc::new(AccessLog::to(sink)?)), ..Self::default() })
+    }
+
     /// Called once for each request, at its end.
-    pub fn request(&self, record: &RequestRecord) {
-        let _ = (&self.inner, record);
+    pub fn request(&self, record: RequestRecord) {
+        self.metrics.request(&record);
+        let logged = self.log.as_ref().is_none_or(|log| log.push(record));
+        if !logged {
+            self.metrics.log_dropped.inc();
+        }
+    }
+
+    /// A client connection, for as long as the returned value lives.
+    #[must_use]
+    pub fn client_connection(&self) -> Open {
+        open(&self.metrics.client_connections)
+    }
+
+    /// A connection to a worker.
+    #[must_use]
+    pub fn worker_connection(&self) -> Open {
+        self.metrics.worker_connections_opened.inc();
+        open(&self.metrics.worker_connections)
+    }
+
+    /// A tunnel (one stream of such a connection).
+    #[must_use]
+    pub fn tunnel(&self) -> Open {
+        self.metrics.tunnels_opened.inc();
+        open(&self.metrics.tunnels)
+    }
+
+    /// Prometheus text.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        self.metrics.text()
+    }
+
+    /// Writes out the access log; later requests are not logged.
+    pub fn close(&self) {
+        if let Some(log) = &self.log {
+            log.close();
+        }
+    }
+
+    pub(crate) fn cache_hit(&self) {
+        self.metrics.cache_hits.inc();
+    }
+
+    pub(crate) fn cache_miss(&self) {
+        self.metrics.cache_misses.inc();
+    }
+
+    pub(crate) fn stale_retry(&self) {
+        self.metrics.stale_retries.inc();
+    }
+
+    pub(crate) fn resume_call(&self, code: tonic::Code) {
+        let label = ResumeLabel { rpc_grpc_status_code: code as i32 };
+        self.metrics.resume_calls.get_or_create(&label).inc();
+    }
+
+    /// One parked request.
+    pub(crate) fn parked(&self) -> Open {
+        open(&self.metrics.parked)
+    }
+
+    pub(crate) fn waited(&self, outcome: &'static str, time: Duration) {
+        self.metrics.waited(outcome, time);
+    }
+
+    pub(crate) fn shed(&self) {
+        self.metrics.shed.inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::access_log::tests::{Sink, record};
+    use super::*;
+
+    #[test]
+    fn a_request_shows_in_the_metrics_without_its_actors_name() {
+        let telemetry = Telemetry::default();
+        telemetry.request(record());
+        telemetry.request(RequestRecord {
+            outcome: Outcome::Refused(Refusal::NoCapacity),
+            status: Some(StatusCode::GATEWAY_TIMEOUT),
+            ..record()
+        });
+        let text = telemetry.metrics_text();
+        for line in [
+            r#"atenet_router_route_duration_seconds_count{ate_router_outcome="ok",ate_router_resume="triggered"} 1"#,
+            r#"atenet_router_route_duration_seconds_count{ate_router_outcome="no-capacity",ate_router_resume="triggered"} 1"#,
+            r#"http_server_request_duration_seconds_count{http_response_status_code="504",outcome="no-capacity"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("agent-7") && !text.contains("team-a"));
+    }
+
+    #[test]
+    fn open_things_are_counted_while_they_live() {
+        let telemetry = Telemetry::default();
+        let tunnel = telemetry.tunnel();
+        assert!(telemetry.metrics_text().contains("atenet_router_tunnels 1"));
+        drop(tunnel);
+        let text = telemetry.metrics_text();
+        assert!(text.contains("atenet_router_tunnels 0") && text.contains("atenet_router_tunnels_opened_total 1"));
+    }
+
+    #[test]
+    fn requests_after_the_close_are_counted_as_dropped_lines() {
+        let sink = Sink::default();
+        let telemetry = Telemetry::with_access_log(Box::new(sink.clone())).unwrap();
+        telemetry.request(record());
+        telemetry.close();
+        telemetry.request(record());
+        assert_eq!(sink.lines().len(), 1);
+        assert!(telemetry.metrics_text().contains("atenet_router_access_log_dropped_total 1"));
     }
 }
