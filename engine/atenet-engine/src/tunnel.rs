@@ -1,1 +1,3 @@
 //! The mTLS HTTP/2 CONNECT tunnel between router and worker.
+
+pub mod server;

@@ -1,1 +1,64 @@
 //! Sockets in another network namespace.
+//!
+//! A socket belongs for life to the namespace that its thread was in when it was made, so entering a namespace is
+//! only needed for the moment of `socket(2)`. One helper thread does that: it enters, makes the socket and leaves.
+//! No other thread of the process ever changes its namespace.
+//!
+//! nix wraps `setns(2)` safely, so even here nothing is unsafe.
+
+mod helper;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use socket2::{Domain, Socket, Type};
+
+/// An open network namespace. The descriptor pins the namespace: the path may be removed, or reused for another
+/// namespace, and this value still means the one that was opened. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct NetNs(Arc<File>);
+
+impl NetNs {
+    /// Opens the namespace at a path such as `/run/netns/NAME` or `/proc/PID/ns/net`.
+    ///
+    /// # Errors
+    /// When the path cannot be opened, is no network namespace, or may not be entered.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let netns = Self(Arc::new(File::open(path)?));
+        // Anything opens; only entering tells whether it is a namespace of the right kind.
+        netns.tcp_socket(Domain::IPV4)?;
+        Ok(netns)
+    }
+
+    /// A non-blocking, close-on-exec TCP socket made inside the namespace. Blocks for some microseconds; not for
+    /// asynchronous code.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered or the socket cannot be made.
+    pub fn tcp_socket(&self, domain: Domain) -> io::Result<OwnedFd> {
+        helper::run(self.job(domain)).blocking_recv().unwrap_or_else(|_| Err(helper::ended()))
+    }
+
+    /// As [`Self::tcp_socket`], for asynchronous code.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn tcp_socket_async(&self, domain: Domain) -> io::Result<OwnedFd> {
+        helper::run(self.job(domain)).await.unwrap_or_else(|_| Err(helper::ended()))
+    }
+
+    fn job(&self, domain: Domain) -> helper::Job {
+        helper::Job { netns: self.0.clone(), domain }
+    }
+}
+
+/// The socket as `tokio` and `std` want it.
+fn new_socket(domain: Domain) -> io::Result<OwnedFd> {
+    Socket::new(domain, Type::STREAM.nonblocking().cloexec(), None).map(OwnedFd::from)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,14 @@
 //! `atenet._engine`.
+mod errors;
+mod names;
+mod tunnel;
+
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    Ok(())
+    m.add("EngineError", m.py().get_type::<errors::EngineError>())?;
+    names::register(m)?;
+    tunnel::register(m)
 }

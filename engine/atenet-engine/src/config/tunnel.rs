@@ -31,7 +31,7 @@ pub struct TunnelConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActorDial {
-    /// One attempt.
+    /// One dial, its attempts together.
     pub timeout_ms: u64,
     /// How long a refused port is tried again after the actor's activation.
     pub retry_window_ms: u64,
@@ -39,7 +39,7 @@ pub struct ActorDial {
 
 impl Default for ActorDial {
     fn default() -> Self {
-        Self { timeout_ms: 1_000, retry_window_ms: 500 }
+        Self { timeout_ms: 5_000, retry_window_ms: 500 }
     }
 }
 

@@ -1,0 +1,29 @@
+use super::*;
+
+#[test]
+fn the_own_namespace_gives_a_usable_socket() {
+    let netns = NetNs::open(Path::new("/proc/self/ns/net")).unwrap();
+    let socket = Socket::from(netns.tcp_socket(Domain::IPV4).unwrap());
+    assert!(socket.nonblocking().unwrap());
+    assert!(socket.cloexec().unwrap());
+}
+
+#[test]
+fn what_is_no_network_namespace_is_refused_at_once() {
+    assert_eq!(NetNs::open(Path::new("/nonexistent/netns")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(NetNs::open(Path::new("/dev/null")).is_err());
+    assert!(NetNs::open(Path::new("/proc/self/ns/uts")).is_err());
+}
+
+#[test]
+fn a_refused_namespace_does_not_hurt_the_next_socket() {
+    assert!(NetNs::open(Path::new("/dev/null")).is_err());
+    assert!(NetNs::open(Path::new("/proc/self/ns/net")).is_ok());
+}
+
+#[tokio::test]
+async fn sockets_are_made_from_asynchronous_code() {
+    let netns = tokio::task::spawn_blocking(|| NetNs::open(Path::new("/proc/self/ns/net"))).await.unwrap().unwrap();
+    let (a, b) = tokio::join!(netns.tcp_socket_async(Domain::IPV4), netns.tcp_socket_async(Domain::IPV6));
+    assert!(a.is_ok() && b.is_ok());
+}
