@@ -1,0 +1,1 @@
+"""The node agent: actors' files, snapshots, and the node's workers."""

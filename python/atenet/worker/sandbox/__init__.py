@@ -1,0 +1,29 @@
+"""Where actors run: the interface, the process class, and what both share."""
+
+from atenet.worker.sandbox.cgroup import Cgroups, LimitsUnavailableError
+from atenet.worker.sandbox.interface import Exit, Launch, Sandbox, SandboxGroup
+from atenet.worker.sandbox.limits import Limits
+from atenet.worker.sandbox.plan import (
+    Bind,
+    ContainerPlan,
+    InvalidTemplateError,
+    plan_containers,
+    volume_directories,
+)
+from atenet.worker.sandbox.process import ProcessSandbox
+
+__all__ = [
+    "Bind",
+    "Cgroups",
+    "ContainerPlan",
+    "Exit",
+    "InvalidTemplateError",
+    "Launch",
+    "Limits",
+    "LimitsUnavailableError",
+    "ProcessSandbox",
+    "Sandbox",
+    "SandboxGroup",
+    "plan_containers",
+    "volume_directories",
+]

@@ -1,0 +1,166 @@
+"""The process class: the actor's command on the host's kernel, boxed in by bubblewrap."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+from concurrent.futures import Executor
+from pathlib import Path
+
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2
+from atenet.worker.network import GATEWAY_ADDRESS
+from atenet.worker.sandbox import account, bubblewrap, child, output, seccomp
+from atenet.worker.sandbox.cgroup import Cgroups
+from atenet.worker.sandbox.child import Child
+from atenet.worker.sandbox.interface import Exit, Launch
+from atenet.worker.sandbox.limits import apply_rlimits
+from atenet.worker.sandbox.plan import ContainerPlan, InvalidTemplateError
+
+__all__ = ["ProcessSandbox"]
+
+_log = logging.getLogger(__name__)
+
+
+class ProcessSandbox:
+    """Starts each container under bubblewrap in the activation's runtime namespace.
+
+    `scratch`: directory for what an activation needs on the host while it runs; `threads`: never
+    end before the worker does (see `child.start`).
+    """
+
+    sandbox_class = "process"
+
+    def __init__(self, scratch: Path, cgroups: Cgroups, threads: Executor) -> None:
+        _require("bwrap", "nsenter", "setpriv")
+        self._scratch = scratch
+        self._cgroups = cgroups
+        self._threads = threads
+        self._system = bubblewrap.SystemView.scan()
+        self._filter = seccomp.program()
+        if self._filter is None:
+            _log.warning("no system call filter for this machine type: actors run without one")
+
+    def check(self, template: ateapi_pb2.ActorTemplate) -> None:
+        """Raises InvalidTemplateError for what this class cannot do."""
+        for index, container in enumerate(template.containers):
+            if container.image:
+                raise InvalidTemplateError(
+                    f"template.containers[{index}].image {container.image!r}: "
+                    "the process class has no images",
+                    hint="leave it empty; programs come from /usr and from host_path volumes",
+                )
+
+    async def start(self, launch: Launch) -> ProcessGroup:
+        loop = asyncio.get_running_loop()
+        group = ProcessGroup(self, launch)
+        try:
+            await loop.run_in_executor(self._threads, self._prepare, launch)
+            for plan in launch.containers:
+                started = await loop.run_in_executor(self._threads, self._launch, launch, plan)
+                group.add(plan.name, Child(started))
+        except BaseException:
+            await group.stop(0)
+            raise
+        return group
+
+    def clear(self) -> None:
+        """Removes what interrupted activations left. Blocks; only before anything is started."""
+        self._cgroups.clear()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def forget(self, launch: Launch) -> None:
+        """Removes the activation's group and files; its processes are gone. Blocks."""
+        self._cgroups.remove(launch.network.name)
+        shutil.rmtree(self._place(launch), ignore_errors=True)
+
+    def _place(self, launch: Launch) -> Path:
+        return self._scratch / launch.network.name
+
+    def _prepare(self, launch: Launch) -> None:
+        owner = account.account_of(launch.actor_uid)
+        for directory in launch.durable:
+            account.hand_over(directory, owner)
+        launch.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._cgroups.create(launch.network.name, launch.limits)
+        etc = self._place(launch)
+        etc.mkdir(mode=0o700, parents=True)
+        for name, text in account.files_for(launch.actor_name, owner, GATEWAY_ADDRESS).items():
+            _write(etc / name, text, 0o644, owner=0)
+        for plan in launch.containers:
+            script = bubblewrap.start_script(plan.environment, plan.command)
+            _write(etc / f"start.{plan.name}", script, 0o400, owner)
+
+    def _launch(self, launch: Launch, plan: ContainerPlan) -> child.Started:
+        """Blocks until the sandbox exists and its limits hold."""
+        owner = account.account_of(launch.actor_uid)
+        place = self._place(launch)
+        etc = {name: place / name for name in account.files_for("", 0, "")}
+        words = bubblewrap.arguments(
+            plan, launch.actor_name, self._system, etc, place / f"start.{plan.name}"
+        )
+        with contextlib.ExitStack() as descriptors:
+            arguments = _in_memory(descriptors, "\0".join(words).encode())
+            filtered = _in_memory(descriptors, self._filter) if self._filter else None
+            log = output.open_log(output.path_for(launch.logs, plan.name), owner)
+            descriptors.callback(os.close, log)
+
+            def command(status: int, gate: int) -> list[str]:
+                fds = bubblewrap.Descriptors(arguments, status, gate, filtered)
+                return bubblewrap.command(launch.network.runtime_path, owner, fds)
+
+            def limit(pid: int) -> None:
+                self._cgroups.admit(launch.network.name, pid, launch.limits)
+                apply_rlimits(pid)
+
+            passed = [arguments] if filtered is None else [arguments, filtered]
+            return child.start(command, passed, log, limit)
+
+
+class ProcessGroup:
+    """The containers of one activation."""
+
+    def __init__(self, sandbox: ProcessSandbox, launch: Launch) -> None:
+        self._sandbox = sandbox
+        self._launch = launch
+        self._children: dict[str, Child] = {}
+        self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    def add(self, container: str, process: Child) -> None:
+        self._children[container] = process
+        process.exited.add_done_callback(lambda future: self._note(container, future.result()))
+
+    async def stop(self, wait: float) -> None:
+        await asyncio.gather(*(process.stop(wait) for process in self._children.values()))
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._sandbox._threads, self._sandbox.forget, self._launch)
+
+    def _note(self, container: str, status: int) -> None:
+        if not self.exited.done():
+            log = output.path_for(self._launch.logs, container)
+            self.exited.set_result(Exit(container, status, output.tail(log)))
+
+
+def _require(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            raise AteError(
+                f"{program} is not installed", hint="apt-get install bubblewrap util-linux"
+            )
+
+
+def _write(path: Path, text: str, mode: int, owner: int) -> None:
+    path.write_text(text)
+    path.chmod(mode)
+    os.chown(path, owner, owner)
+
+
+def _in_memory(stack: contextlib.ExitStack, content: bytes) -> int:
+    descriptor = os.memfd_create("ate", os.MFD_CLOEXEC)
+    stack.callback(os.close, descriptor)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
