@@ -7,6 +7,12 @@ __version__: str
 class EngineError(Exception):
     """What the engine could not do: the phase, the peer and the cause, one line."""
 
+def log_to_stderr(process: str, level: str) -> None:
+    """Engine log lines as JSON objects on stderr, in the shape of atenet.logs. Call it once, at process start.
+
+    `level`: debug, info, warning or error. Raises ValueError for another word.
+    """
+
 def check_name(name: str) -> None:
     """Checks one resource name (RFC 1123 label, <= 63). Raises ValueError saying what is wrong."""
 
@@ -57,8 +63,11 @@ class Router:
     def start(self) -> dict[str, list[str]]:
         """Binds and serves. Returns each listener's bound addresses by name. Raises EngineError."""
 
-    def drain(self) -> None:
-        """Marks not ready, serves on for the drain delay, then drains; returns when empty or at the drain timeout."""
+    def drain(self) -> bool:
+        """Marks not ready, serves on for the drain delay, then drains; returns when empty or at the drain timeout.
+
+        False: the timeout came first and what was left has been reset.
+        """
 
     def metrics(self) -> str:
         """Prometheus text."""

@@ -17,10 +17,13 @@ pub mod drain;
 pub mod error;
 pub mod http1;
 pub mod ingress;
+pub mod probes;
 pub mod refusal;
 pub mod resolve;
+pub mod router;
 pub mod spiffe;
 pub mod telemetry;
+pub mod timestamp;
 pub mod tls;
 pub mod tunnel;
 

@@ -2,7 +2,6 @@
 
 mod access_log;
 mod metrics;
-mod timestamp;
 
 use std::io::Write;
 use std::net::SocketAddr;

@@ -1,6 +1,8 @@
 //! `atenet._engine`.
 mod errors;
+mod logging;
 mod names;
+mod router;
 mod tunnel;
 
 use pyo3::prelude::*;
@@ -9,6 +11,8 @@ use pyo3::prelude::*;
 fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("EngineError", m.py().get_type::<errors::EngineError>())?;
+    logging::register(m)?;
     names::register(m)?;
+    router::register(m)?;
     tunnel::register(m)
 }

@@ -305,6 +305,9 @@ impl RouterConfig {
     }
 }
 
+/// Names under which the probes' addresses are reported.
+const RESERVED: [&str; 2] = ["stats", "readiness"];
+
 fn check_listeners(listeners: &[ListenerConfig]) -> Result<(), ConfigError> {
     if listeners.is_empty() {
         return Err(ConfigError::new("listeners", "must name at least one listener"));
@@ -312,6 +315,9 @@ fn check_listeners(listeners: &[ListenerConfig]) -> Result<(), ConfigError> {
     let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
     for (at, listener) in listeners.iter().enumerate() {
         let field = |name: &str| format!("listeners[{at}].{name}");
+        if RESERVED.contains(&listener.name.as_str()) {
+            return Err(ConfigError::new(field("name"), format!("{:?} is the probes' own", listener.name)));
+        }
         if listener.name.is_empty() || !names.insert(&listener.name) {
             return Err(ConfigError::new(field("name"), format!("must be unique and not empty: {:?}", listener.name)));
         }
@@ -370,6 +376,7 @@ mod tests {
         let cases: &[(&str, serde_json::Value, &str)] = &[
             ("/listeners/0/protocol", "https".into(), "listeners[0].tls"),
             ("/listeners/0/name", "".into(), "listeners[0].name"),
+            ("/listeners/0/name", "stats".into(), "listeners[0].name"),
             ("/listeners/0/address", "nowhere".into(), "listeners[0].address"),
             ("/control/address", "api".into(), "control.address"),
             ("/control/address", "api:0".into(), "control.address"),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::RequestRecord;
 use super::metrics::resume_label;
-use super::timestamp::Rfc3339;
+use crate::timestamp::Rfc3339;
 
 /// Lines that may wait for the writer; beyond it they are dropped and counted.
 const CAPACITY: usize = 65_536;

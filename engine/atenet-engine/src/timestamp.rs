@@ -1,11 +1,11 @@
-//! `2026-01-31T12:00:00.123Z` without a date library.
+//! UTC moments in log lines: `2026-01-31T12:00:00.123Z` without a date library.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 
-pub(super) struct Rfc3339(pub(super) SystemTime);
+pub struct Rfc3339(pub SystemTime);
 
 impl fmt::Display for Rfc3339 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,109 @@
+//! The native router as one thing that starts, drains and stops.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{RouterConfig, millis};
+use crate::control::Control;
+use crate::drain::{self, DrainControl};
+use crate::error::EngineError;
+use crate::ingress::Ingress;
+use crate::probes::{Probes, Readiness};
+use crate::resolve::Resolver;
+use crate::telemetry::Telemetry;
+
+const RESET_LIMIT: Duration = Duration::from_millis(500);
+
+/// Bound addresses by listener name; the probes are `stats` and `readiness`.
+pub type Addresses = BTreeMap<String, Vec<SocketAddr>>;
+
+/// A running router.
+pub struct Router {
+    config: Arc<RouterConfig>,
+    telemetry: Telemetry,
+    readiness: Readiness,
+    control: DrainControl,
+    addresses: Addresses,
+    _ingress: Ingress,
+}
+
+impl Router {
+    /// Binds everything, then says ready. `log`: where access log lines go.
+    pub async fn start(config: RouterConfig, log: Box<dyn Write + Send>) -> Result<Self, EngineError> {
+        let config = Arc::new(config);
+        let telemetry = telemetry(&config, log)?;
+        let control_plane = Arc::new(Control::new(&config.control)?);
+        let resolver = Resolver::new(&config, control_plane, telemetry.clone());
+        let (control, drain) = drain::channel();
+        let ingress = Ingress::start(config.clone(), resolver, telemetry.clone(), drain)?;
+        let mut addresses = ingress.addresses();
+        let readiness = Readiness::default();
+        addresses.extend(serve_probes(&config, &telemetry, &readiness).await?);
+        readiness.set(true);
+        Ok(Self { config, telemetry, readiness, control, addresses, _ingress: ingress })
+    }
+
+    #[must_use]
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    #[must_use]
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// Not ready at once; serves on for the delay, then drains. Returns when nothing is in flight, at the latest at
+    /// the drain timeout, when what is left is reset. False: something was.
+    pub async fn drain(&self) -> bool {
+        self.readiness.set(false);
+        tracing::info!(delay_ms = self.config.drain.delay_ms, "not ready; serving on until the removal has spread");
+        tokio::time::sleep(millis(self.config.drain.delay_ms)).await;
+        self.control.begin();
+        tracing::info!(in_flight = self.control.in_flight(), "draining");
+        let limit = millis(self.config.drain.timeout_ms);
+        let in_time = tokio::time::timeout(limit, self.control.empty()).await.is_ok();
+        if !in_time {
+            tracing::warn!(in_flight = self.control.in_flight(), "the drain timeout is over; what is left is reset");
+        }
+        self.stop().await;
+        in_time
+    }
+
+    /// Resets everything now and writes out the access log.
+    pub async fn stop(&self) {
+        self.readiness.set(false);
+        self.control.force();
+        // What is reset still has its line to write.
+        tokio::time::timeout(RESET_LIMIT, self.control.empty()).await.ok();
+        self.telemetry.close();
+    }
+}
+
+fn telemetry(config: &RouterConfig, log: Box<dyn Write + Send>) -> Result<Telemetry, EngineError> {
+    if config.access_log {
+        Telemetry::with_access_log(log).map_err(EngineError::Runtime)
+    } else {
+        Ok(Telemetry::default())
+    }
+}
+
+async fn serve_probes(
+    config: &RouterConfig,
+    telemetry: &Telemetry,
+    readiness: &Readiness,
+) -> Result<Addresses, EngineError> {
+    let mut bound = Addresses::new();
+    if let Some(address) = config.stats_address {
+        let stats = Probes::Stats(telemetry.clone()).serve("stats", address).await?;
+        bound.insert("stats".into(), vec![stats]);
+    }
+    if let Some(address) = config.readiness_address {
+        let ready = Probes::Readiness(readiness.clone()).serve("readiness", address).await?;
+        bound.insert("readiness".into(), vec![ready]);
+    }
+    Ok(bound)
+}
