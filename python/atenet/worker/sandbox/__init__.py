@@ -1,7 +1,7 @@
 """Where actors run: the interface, the process class, and what both share."""
 
 from atenet.worker.sandbox.cgroup import Cgroups, LimitsUnavailableError
-from atenet.worker.sandbox.interface import Exit, Launch, Sandbox, SandboxGroup
+from atenet.worker.sandbox.interface import DEFAULT_CLASS, Exit, Launch, Sandbox, SandboxGroup
 from atenet.worker.sandbox.limits import Limits
 from atenet.worker.sandbox.plan import (
     Bind,
@@ -13,6 +13,7 @@ from atenet.worker.sandbox.plan import (
 from atenet.worker.sandbox.process import ProcessSandbox
 
 __all__ = [
+    "DEFAULT_CLASS",
     "Bind",
     "Cgroups",
     "ContainerPlan",

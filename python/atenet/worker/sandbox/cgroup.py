@@ -56,7 +56,7 @@ class Cgroups:
             )
 
     def create(self, name: str, limits: Limits) -> None:
-        """Nothing to do without limits. Raises LimitsUnavailableError when they cannot be enforced."""
+        """Nothing to do without limits. Raises LimitsUnavailableError if it is not possible."""
         if not limits:
             return
         try:

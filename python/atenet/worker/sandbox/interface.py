@@ -12,7 +12,10 @@ from atenet.worker.network import NetworkPair
 from atenet.worker.sandbox.limits import Limits
 from atenet.worker.sandbox.plan import ContainerPlan
 
-__all__ = ["Exit", "Launch", "Sandbox", "SandboxGroup"]
+# What a template that names no class gets.
+DEFAULT_CLASS = "process"
+
+__all__ = ["DEFAULT_CLASS", "Exit", "Launch", "Sandbox", "SandboxGroup"]
 
 
 @dataclass(frozen=True)

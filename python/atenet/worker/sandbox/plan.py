@@ -64,7 +64,7 @@ def plan_containers(
     actor_dir: Path,
     allowed_host_paths: Sequence[Path],
 ) -> tuple[ContainerPlan, ...]:
-    """Raises InvalidTemplateError naming the field. Host paths are resolved, so links cannot escape."""
+    """Raises InvalidTemplateError naming the field. Host paths are resolved: no link escapes."""
     if not template.containers:
         raise InvalidTemplateError(
             "template.containers is empty", hint="name at least one container"

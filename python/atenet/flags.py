@@ -1,0 +1,99 @@
+"""Command-line flags from a settings dataclass, so that each is named, typed and told once."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from atenet.errors import AteError
+
+__all__ = ["flag", "flag_name", "options_for", "seconds"]
+
+_S = TypeVar("_S")
+_REQUIRED = dataclasses.MISSING
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|)")
+
+
+def flag(
+    help_text: str, *, default: Any = _REQUIRED, kind: Callable[[str], Any] | None = None
+) -> Any:
+    """A field of a frozen settings dataclass. `kind` reads the flag's text; else the type does."""
+    return dataclasses.field(default=default, metadata={"help": help_text, "kind": kind})
+
+
+def flag_name(field: str) -> str:
+    """`state_dir` is `--state-dir`."""
+    return "--" + field.replace("_", "-")
+
+
+def seconds(text: str | float) -> float:
+    """`5s`, `250ms`, `2m` or a bare number of seconds."""
+    match = _DURATION.fullmatch(str(text))
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration such as 5s or 250ms")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def options_for(settings: type[_S]) -> Callable[[Callable[[_S], None]], Callable[..., None]]:
+    """Turns `function(settings)` into one that click can give every flag of `settings` to."""
+
+    def decorate(function: Callable[[_S], None]) -> Callable[..., None]:
+        def from_flags(**values: Any) -> None:
+            function(_construct(settings, values))
+
+        from_flags.__doc__ = function.__doc__
+        from_flags.__name__ = function.__name__
+        hints = typing.get_type_hints(settings)
+        command: Callable[..., None] = from_flags
+        for field in reversed(dataclasses.fields(settings)):  # type: ignore[arg-type]
+            command = _option(field, hints[field.name])(command)
+        return command
+
+    return decorate
+
+
+def _construct(settings: type[_S], values: dict[str, Any]) -> _S:
+    try:
+        return settings(**values)
+    except AteError as e:
+        raise click.UsageError(str(e)) from e
+
+
+def _option(field: dataclasses.Field[Any], hint: Any) -> Callable[[Any], Any]:
+    kind, multiple = _kind(field, hint)
+    required = field.default is _REQUIRED
+    default = () if required and multiple else field.default
+    return click.option(
+        flag_name(field.name),
+        field.name,
+        type=kind,
+        multiple=multiple,
+        required=required,
+        default=None if required else default,
+        show_default=not required and field.default not in (None, ()),
+        help=field.metadata["help"],
+    )
+
+
+def _kind(field: dataclasses.Field[Any], hint: Any) -> tuple[Any, bool]:
+    """What click converts the text with, and whether the flag may be repeated."""
+    if (custom := field.metadata["kind"]) is not None:
+        return custom, False
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is tuple:
+        return _scalar(arguments[0]), True
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return _scalar(arguments[0]), False
+    return _scalar(hint), False
+
+
+def _scalar(hint: Any) -> Any:
+    return click.Path(path_type=Path) if hint is Path else hint

@@ -1,0 +1,167 @@
+"""`ateworker`: puts the parts together, serves until told to stop, leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
+
+import click
+
+from atenet import daemon, flags
+from atenet.errors import AteError
+from atenet.identity.spiffe import pod_id
+from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
+from atenet.rpc.unix import serve_unix
+from atenet.worker.ingress import TunnelIngress, tunnel_config
+from atenet.worker.network import PairPool, clear_leftovers
+from atenet.worker.registration import Registration, new_epoch
+from atenet.worker.sandbox import Cgroups, ProcessSandbox
+from atenet.worker.service import WorkerService
+from atenet.worker.settings import WorkerSettings
+from atenet.worker.supervisor import Supervisor
+from atenet.worker.workload import Parts
+
+__all__ = ["main", "serve"]
+
+_CLOSE_SECONDS = 5.0
+_LAST_BEAT_SECONDS = 1.0
+# Beyond one thread per actor: networks made ahead, and calls for actors on their way out.
+_SPARE_THREADS = 8
+
+
+@click.command(context_settings={"max_content_width": 100})
+@flags.options_for(WorkerSettings)
+def main(settings: WorkerSettings) -> None:
+    """Hosts actors for this node's agent. Needs root, bubblewrap, iproute2 and nftables."""
+    daemon.run(settings.name, settings.log_level, lambda stop: serve(settings, stop))
+
+
+async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
+    """Runs the worker until `stop` is set. Raises AteError when it cannot start."""
+    if os.geteuid() != 0:
+        raise AteError("a worker needs root", hint="start it with sudo, or as a privileged pod")
+    settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # These threads live as long as the process: actors die with the thread that started them.
+    threads = ThreadPoolExecutor(settings.slots + _SPARE_THREADS, thread_name_prefix="worker")
+    async with AsyncExitStack() as stack:
+        stack.callback(threads.shutdown)
+        sandbox = await _clean_start(settings, threads)
+        stack.push_async_callback(asyncio.to_thread, sandbox.clear)
+        ingress, bound = await stack.enter_async_context(_tunnel(settings, threads))
+        networks = PairPool(settings.net_prefix, settings.network_pool, threads)
+        stack.push_async_callback(networks.close)
+        supervisor, registration = _hosting(settings, networks, sandbox, ingress)
+        stack.push_async_callback(registration.close)
+        await stack.enter_async_context(
+            serve_unix(
+                settings.socket,
+                lambda server: ateworker_pb2_grpc.add_WorkerServicer_to_server(  # type: ignore[no-untyped-call]
+                    WorkerService(supervisor), server
+                ),
+            )
+        )
+        networks.fill()
+        async with _background(registration.run(), supervisor.keep_logs_small()):
+            await _first(registration.accepted.wait(), stop.wait())
+            if registration.accepted.is_set():
+                daemon.announce_ready(settings.ready_file, {"atunnel": bound})
+            await stop.wait()
+            await supervisor.close()
+            await _last_beat(registration)
+
+
+async def _clean_start(settings: WorkerSettings, threads: ThreadPoolExecutor) -> ProcessSandbox:
+    """What an interrupted run of this worker left is gone before anything new is made."""
+
+    def clear() -> ProcessSandbox:
+        clear_leftovers(settings.net_prefix)
+        sandbox = ProcessSandbox(settings.state_dir / "run", Cgroups(settings.net_prefix), threads)
+        sandbox.clear()
+        return sandbox
+
+    return await asyncio.to_thread(clear)
+
+
+@asynccontextmanager
+async def _tunnel(
+    settings: WorkerSettings, threads: ThreadPoolExecutor
+) -> AsyncIterator[tuple[TunnelIngress, str]]:
+    from atenet._engine import EngineError, Tunnel  # late: `--help` works without the engine
+
+    try:
+        tunnel = Tunnel(tunnel_config(settings.listen, settings.credential, settings.trust))
+        bound = tunnel.start()
+    except (ValueError, EngineError) as e:
+        raise AteError(f"atunnel: {e}", hint="see --listen, --credential and --trust") from e
+    ingress = TunnelIngress(tunnel, threads)
+    try:
+        yield ingress, bound
+    finally:
+        await ingress.close(_CLOSE_SECONDS)
+
+
+def _hosting(
+    settings: WorkerSettings, networks: PairPool, sandbox: ProcessSandbox, ingress: TunnelIngress
+) -> tuple[Supervisor, Registration]:
+    from atenet._engine import socket_in_netns
+
+    supervisor = Supervisor(
+        Parts(
+            networks=networks,
+            sandboxes={sandbox.sandbox_class: sandbox},
+            ingress=ingress,
+            make_socket=socket_in_netns,
+            stop_wait=settings.stop_wait,
+        ),
+        slots=settings.slots,
+        suspend_grace=settings.suspend_grace,
+        allowed_host_paths=settings.allow_host_path,
+        changed=lambda: registration.beat_now(),  # noqa: PLW0108 - made below
+    )
+    registration = Registration(
+        settings.atelet_socket, _record(settings, sandbox), settings.socket, supervisor
+    )
+    return supervisor, registration
+
+
+def _record(settings: WorkerSettings, sandbox: ProcessSandbox) -> ateapi_pb2.Worker:
+    return ateapi_pb2.Worker(
+        metadata=ateapi_pb2.ResourceMetadata(name=settings.name),
+        worker_namespace=settings.namespace,
+        worker_pool=settings.pool,
+        worker_pod=settings.name,
+        worker_pod_uid=settings.name,
+        ips=settings.ip,
+        sandbox_class=sandbox.sandbox_class,
+        labels=settings.labels,
+        epoch=new_epoch(settings.state_dir),
+        spiffe_id=pod_id(settings.namespace, settings.pool),
+    )
+
+
+@asynccontextmanager
+async def _background(*loops: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    tasks = [asyncio.ensure_future(loop) for loop in loops]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+async def _last_beat(registration: Registration) -> None:
+    """Says that nothing is hosted here any more, so that nobody waits for the silence to tell."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(registration.beat(), _LAST_BEAT_SECONDS)

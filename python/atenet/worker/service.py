@@ -1,0 +1,93 @@
+"""ateworker.Worker on the Unix socket: requests in, gRPC statuses out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2, ateworker_pb2, ateworker_pb2_grpc
+from atenet.worker.ingress import Incarnation
+from atenet.worker.sandbox import InvalidTemplateError, LimitsUnavailableError
+from atenet.worker.supervisor import DrainingError, FullError, NotHostedError, Supervisor
+from atenet.worker.workload import StartAbortedError
+
+__all__ = ["WorkerService"]
+
+# Everything else means that this actor cannot run: INTERNAL.
+_CODES: tuple[tuple[type[AteError], grpc.StatusCode], ...] = (
+    (InvalidTemplateError, grpc.StatusCode.INVALID_ARGUMENT),
+    (LimitsUnavailableError, grpc.StatusCode.INVALID_ARGUMENT),
+    (FullError, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (NotHostedError, grpc.StatusCode.NOT_FOUND),
+    (DrainingError, grpc.StatusCode.UNAVAILABLE),
+    (StartAbortedError, grpc.StatusCode.UNAVAILABLE),
+)
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class WorkerService(ateworker_pb2_grpc.WorkerServicer):
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    async def RunWorkload(
+        self, request: ateworker_pb2.RunWorkloadRequest, context: Context
+    ) -> ateworker_pb2.RunWorkloadResponse:
+        async with _answered(context):
+            actor = _incarnation(request.actor, request.actor_uid)
+            directory = Path(request.actor_dir)
+            if not directory.is_absolute():
+                raise InvalidTemplateError(f"actor_dir {request.actor_dir!r} is not absolute")
+            timings = await self._supervisor.run(actor, request.template, directory)
+        return ateworker_pb2.RunWorkloadResponse(timings=timings)
+
+    async def CheckpointWorkload(
+        self, request: ateworker_pb2.CheckpointWorkloadRequest, context: Context
+    ) -> ateworker_pb2.CheckpointWorkloadResponse:
+        async with _answered(context):
+            actor = _incarnation(request.actor, request.actor_uid)
+            found_stopped = await self._supervisor.checkpoint(actor)
+        return ateworker_pb2.CheckpointWorkloadResponse(found_stopped=found_stopped)
+
+    async def TerminateWorkload(
+        self, request: ateworker_pb2.TerminateWorkloadRequest, context: Context
+    ) -> ateworker_pb2.TerminateWorkloadResponse:
+        async with _answered(context):
+            await self._supervisor.terminate(_incarnation(request.actor, request.actor_uid))
+        return ateworker_pb2.TerminateWorkloadResponse()
+
+    async def ListWorkloads(
+        self, _: ateworker_pb2.ListWorkloadsRequest, context: Context
+    ) -> ateworker_pb2.ListWorkloadsResponse:
+        del context
+        return ateworker_pb2.ListWorkloadsResponse(
+            workloads=[
+                ateworker_pb2.Workload(
+                    actor=ateapi_pb2.ObjectRef(atespace=w.actor.atespace, name=w.actor.name),
+                    actor_uid=w.actor.uid,
+                    state=w.state.value,
+                )
+                for w in self._supervisor.workloads()
+            ]
+        )
+
+
+@asynccontextmanager
+async def _answered(context: Context) -> AsyncIterator[None]:
+    try:
+        yield
+    except AteError as e:
+        code = next((c for kind, c in _CODES if isinstance(e, kind)), grpc.StatusCode.INTERNAL)
+        await context.abort(code, str(e))
+
+
+def _incarnation(actor: ateapi_pb2.ObjectRef, uid: str) -> Incarnation:
+    for field, value in (("atespace", actor.atespace), ("name", actor.name), ("uid", uid)):
+        if not value:
+            raise InvalidTemplateError(f"actor {field} is empty")
+    return Incarnation(actor.atespace, actor.name, uid)

@@ -1,0 +1,74 @@
+"""What a worker is started with: every flag, its default and its meaning, named once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from atenet.errors import AteError
+from atenet.flags import flag, seconds
+from atenet.worker.network import check_prefix
+
+__all__ = ["WorkerSettings"]
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    name: str = flag("Name of this worker (its pod).")
+    namespace: str = flag("Namespace of the worker; part of its SPIFFE id.", default="default")
+    pool: str = flag("Pool (ServiceAccount) of the worker; part of its SPIFFE id.", default="local")
+    listen: str = flag("Where atunnel listens for the router, host:port.", default="0.0.0.0:8443")
+    ip: tuple[str, ...] = flag("Address that the router dials. Repeatable, at most two.")
+    slots: int = flag("How many actors this worker holds at a time.", default=4)
+    atelet_socket: Path = flag("Unix socket of the node agent.")
+    socket: Path = flag("Unix socket to serve the node agent on.")
+    credential: Path = flag("PEM with the worker's private key and certificate chain.")
+    trust: Path = flag("PEM with the pod-identity authorities, which the router must chain to.")
+    state_dir: Path = flag("Directory for this worker's files; nothing is written outside it.")
+    net_prefix: str = flag(
+        "Start of the name of every network namespace and cgroup that this worker makes. What an "
+        "interrupted run left under it is removed at start, so no two workers may share it."
+    )
+    network_pool: int = flag("How many actor networks are kept ready ahead of need.", default=2)
+    label: tuple[str, ...] = flag("Label of the worker as KEY=VALUE. Repeatable.", default=())
+    allow_host_path: tuple[Path, ...] = flag(
+        "Directory that templates may mount read-only, with all below it. Repeatable.", default=()
+    )
+    suspend_grace: float = flag(
+        "How long running requests may go on when their actor is suspended.",
+        default=5.0,
+        kind=seconds,
+    )
+    stop_wait: float = flag(
+        "How long an actor has between SIGTERM and SIGKILL.", default=2.0, kind=seconds
+    )
+    ready_file: Path | None = flag(
+        "File to make, with the bound addresses as JSON, once the worker is registered.",
+        default=None,
+    )
+    log_level: str = flag("debug, info, warning or error.", default="info")
+
+    def __post_init__(self) -> None:
+        """Raises AteError naming the flag."""
+        for name in ("name", "namespace", "pool"):
+            if not _LABEL.fullmatch(getattr(self, name)):
+                raise AteError(f"--{name} {getattr(self, name)!r} is not a lower-case DNS label")
+        check_prefix(self.net_prefix)
+        if not 1 <= len(self.ip) <= 2:
+            raise AteError("--ip must be given once or twice", hint="give the worker's address")
+        if not 1 <= self.slots <= 1000:
+            raise AteError(f"--slots {self.slots} is not between 1 and 1000")
+        if not 0 <= self.network_pool <= 100:
+            raise AteError(f"--network-pool {self.network_pool} is not between 0 and 100")
+        _ = self.labels
+
+    @property
+    def labels(self) -> dict[str, str]:
+        pairs = [text.partition("=") for text in self.label]
+        for text, (key, equals, _) in zip(self.label, pairs, strict=True):
+            if not key or not equals:
+                raise AteError(f"--label {text!r} is not KEY=VALUE")
+        return {key: value for key, _, value in pairs}

@@ -1,0 +1,219 @@
+"""Hosts actors: who is here, in which state, and one operation at a time for each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2, atelet_pb2
+from atenet.worker.ingress import Incarnation
+from atenet.worker.sandbox import DEFAULT_CLASS, InvalidTemplateError, Sandbox, output
+from atenet.worker.workload import Order, Parts, State, Workload
+
+__all__ = ["DrainingError", "FullError", "NotHostedError", "Supervisor"]
+
+_log = logging.getLogger(__name__)
+_LOG_CHECK_SECONDS = 1.0
+_T = TypeVar("_T")
+
+
+class FullError(AteError):
+    """Every slot is taken."""
+
+
+class DrainingError(AteError):
+    """The worker is stopping and takes no new actors."""
+
+
+class NotHostedError(AteError):
+    """No actor with this uid is here."""
+
+
+class Supervisor:
+    """`slots`: how many actors at most; one that is ending still counts.
+
+    `changed` is called when an actor has ended by itself, so that the control plane hears of it.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        slots: int,
+        suspend_grace: float,
+        allowed_host_paths: tuple[Path, ...] = (),
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.slots = slots
+        self._parts = parts
+        self._grace = suspend_grace
+        self._allowed = allowed_host_paths
+        self._changed = changed
+        self._workloads: dict[str, Workload] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._draining = False
+
+    async def run(
+        self, actor: Incarnation, template: ateapi_pb2.ActorTemplate, actor_dir: Path
+    ) -> atelet_pb2.StartTimings:
+        """Starts the actor and opens its ingress; an actor that is here already is left alone.
+
+        Raises AteError: InvalidTemplateError, FullError, DrainingError, or why it did not start.
+        """
+        return await self._detached(self._run(actor, template, actor_dir))
+
+    async def checkpoint(self, actor: Incarnation) -> bool:
+        """Stops it with grace; its durable directories then hold what a snapshot will hold.
+
+        True if it had ended by itself. Raises NotHostedError.
+        """
+        return await self._detached(self._checkpoint(actor))
+
+    async def terminate(self, actor: Incarnation) -> None:
+        """Stops it without grace, wherever it stands. Succeeds when it is not here."""
+        if (workload := self._workloads.get(actor.uid)) is not None:
+            workload.abort()
+        await self._detached(self._terminate(actor))
+
+    def workloads(self) -> list[Workload]:
+        return list(self._workloads.values())
+
+    def hosted(self) -> list[str]:
+        """Uids of the actors that live here; one that ended by itself does not."""
+        return [uid for uid, w in self._workloads.items() if w.state is not State.EXITED]
+
+    @property
+    def draining(self) -> bool:
+        return self._draining
+
+    async def keep_logs_small(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            await asyncio.sleep(_LOG_CHECK_SECONDS)
+            paths = [path for workload in self.workloads() for path in workload.logs]
+            if paths:
+                await asyncio.to_thread(output.trim, paths)
+
+    async def close(self) -> None:
+        """Takes nothing new, gives up starts, stops every actor with grace. Files stay."""
+        self._draining = True
+        self._changed()
+        for workload in self.workloads():
+            workload.abort()
+        ending = [self._end(workload) for workload in self.workloads()]
+        for result in await asyncio.gather(*ending, return_exceptions=True):
+            if isinstance(result, BaseException):
+                _log.error("an actor could not be stopped in order", exc_info=result)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(
+        self, actor: Incarnation, template: ateapi_pb2.ActorTemplate, actor_dir: Path
+    ) -> atelet_pb2.StartTimings:
+        async with self._lock(actor.uid):
+            here = self._workloads.get(actor.uid)
+            if here is not None and here.state is State.READY:
+                return here.timings
+            if self._draining:
+                raise DrainingError("the worker is stopping")
+            order = Order.of(template, actor, actor_dir, self._allowed)
+            sandbox = self._sandbox_for(template)
+            if here is not None and here.state is not State.EXITED:
+                await here.stop(grace=0)  # an earlier stop failed half-way
+            if here is None and len(self._workloads) >= self.slots:
+                raise FullError(f"all {self.slots} slots of this worker are taken")
+            workload = Workload(actor, order, sandbox, self._parts, self._on_exit)
+            self._workloads[actor.uid] = workload
+            try:
+                await workload.start()
+            except BaseException:
+                del self._workloads[actor.uid]
+                raise
+            _log.info("actor started", extra=_fields(actor) | _milliseconds(workload.timings))
+            return workload.timings
+
+    def _sandbox_for(self, template: ateapi_pb2.ActorTemplate) -> Sandbox:
+        wanted = template.sandbox_config.sandbox_class or DEFAULT_CLASS
+        sandbox = self._parts.sandboxes.get(wanted)
+        if sandbox is None:
+            raise InvalidTemplateError(
+                f"template.sandbox_config.sandbox_class {wanted!r} is not offered by this worker",
+                hint=f"it has: {', '.join(sorted(self._parts.sandboxes))}",
+            )
+        sandbox.check(template)
+        return sandbox
+
+    async def _checkpoint(self, actor: Incarnation) -> bool:
+        async with self._taken(actor.uid) as workload:
+            if workload is None:
+                raise NotHostedError(f"{actor} ({actor.uid}) is not on this worker")
+            ended_by_itself = workload.state is State.EXITED
+            if not ended_by_itself:
+                await workload.stop(grace=self._grace)
+            return ended_by_itself
+
+    async def _terminate(self, actor: Incarnation) -> None:
+        async with self._taken(actor.uid) as workload:
+            if workload is not None and workload.state is not State.EXITED:
+                await workload.stop(grace=0)
+
+    async def _end(self, workload: Workload) -> None:
+        async with self._taken(workload.actor.uid) as here:
+            if here is workload and workload.state is not State.EXITED:
+                await workload.stop(grace=self._grace)
+
+    @asynccontextmanager
+    async def _taken(self, uid: str) -> AsyncIterator[Workload | None]:
+        """The workload under its lock; it is forgotten unless the body fails."""
+        async with self._lock(uid):
+            workload = self._workloads.get(uid)
+            yield workload
+            if workload is not None:
+                del self._workloads[uid]
+                _log.info("actor left", extra=_fields(workload.actor))
+
+    def _on_exit(self, workload: Workload) -> None:
+        self._spawn(self._settle(workload))
+
+    async def _settle(self, workload: Workload) -> None:
+        async with self._lock(workload.actor.uid):
+            if self._workloads.get(workload.actor.uid) is workload:
+                _log.warning(
+                    "actor ended by itself",
+                    extra=_fields(workload.actor) | {"exit": str(workload.ended)},
+                )
+                await workload.settle_exit()
+        self._changed()
+
+    def _lock(self, uid: str) -> asyncio.Lock:
+        return self._locks.setdefault(uid, asyncio.Lock())
+
+    async def _detached(self, operation: Coroutine[Any, Any, _T]) -> _T:
+        """The caller may leave; the operation goes on to its end, and a repeated call joins it."""
+        return await asyncio.shield(self._spawn(operation))
+
+    def _spawn(self, operation: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        task = asyncio.get_running_loop().create_task(operation)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        # Callers that are still there see it too; for one that left this is the only trace.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("operation failed", extra={"error": str(error)})
+
+
+def _fields(actor: Incarnation) -> dict[str, Any]:
+    return {"atespace": actor.atespace, "actor": actor.name, "actor_uid": actor.uid}
+
+
+def _milliseconds(timings: atelet_pb2.StartTimings) -> dict[str, Any]:
+    return {field.name: round(value, 1) for field, value in timings.ListFields()}

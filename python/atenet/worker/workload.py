@@ -1,0 +1,215 @@
+"""One hosted actor from its start to its end; every failing step undoes the earlier ones."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2, atelet_pb2
+from atenet.worker.ingress import Incarnation, Ingress
+from atenet.worker.network import NetworkPair, PairPool
+from atenet.worker.probe import Probe, SocketMaker, plan_probes, wait_ready
+from atenet.worker.sandbox import (
+    ContainerPlan,
+    Exit,
+    Launch,
+    Limits,
+    Sandbox,
+    SandboxGroup,
+    plan_containers,
+    volume_directories,
+)
+
+__all__ = ["Order", "Parts", "StartAbortedError", "StartFailedError", "State", "Workload"]
+
+_log = logging.getLogger(__name__)
+
+
+class StartFailedError(AteError):
+    """The actor ended before it was ready; its last lines are in the message."""
+
+
+class StartAbortedError(AteError):
+    """The worker stopped, or the actor was terminated, while it was starting."""
+
+
+class State(enum.StrEnum):
+    STARTING = "starting"
+    READY = "ready"
+    STOPPING = "stopping"
+    EXITED = "exited"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a workload is made with. `stop_wait`: seconds between SIGTERM and SIGKILL."""
+
+    networks: PairPool
+    sandboxes: Mapping[str, Sandbox]  # by class
+    ingress: Ingress
+    make_socket: SocketMaker
+    stop_wait: float
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to start, checked: making one is where a bad template is found out."""
+
+    containers: tuple[ContainerPlan, ...]
+    probes: tuple[Probe, ...]
+    limits: Limits
+    durable: tuple[Path, ...]
+    logs: Path
+
+    @classmethod
+    def of(
+        cls,
+        template: ateapi_pb2.ActorTemplate,
+        actor: Incarnation,
+        actor_dir: Path,
+        allowed_host_paths: tuple[Path, ...],
+    ) -> Order:
+        """Raises InvalidTemplateError naming the field."""
+        named = ateapi_pb2.ObjectRef(atespace=actor.atespace, name=actor.name)
+        return cls(
+            containers=plan_containers(template, named, actor_dir, allowed_host_paths),
+            probes=plan_probes(template),
+            limits=Limits.of(template),
+            durable=tuple(volume_directories(template, actor_dir).values()),
+            logs=actor_dir / "logs",
+        )
+
+
+class Workload:
+    """Not safe for two callers at once: the supervisor holds the actor's lock around each call."""
+
+    def __init__(
+        self,
+        actor: Incarnation,
+        order: Order,
+        sandbox: Sandbox,
+        parts: Parts,
+        on_exit: Callable[[Workload], None],
+    ) -> None:
+        self.actor = actor
+        self.state = State.STARTING
+        self.timings = atelet_pb2.StartTimings()
+        self.ended: Exit | None = None
+        self.logs = tuple(order.logs / f"{plan.name}.log" for plan in order.containers)
+        self._order = order
+        self._sandbox = sandbox
+        self._parts = parts
+        self._on_exit = on_exit
+        self._network: NetworkPair | None = None
+        self._group: SandboxGroup | None = None
+        self._aborted = asyncio.Event()
+
+    async def start(self) -> None:
+        """Network, sandbox, readiness, ingress, in this order. Raises AteError.
+
+        Never cancelled: whoever wants it to end calls `abort`.
+        """
+        clock = _Clock()
+        try:
+            self._network = await self._parts.networks.acquire()
+            self.timings.network_ms = clock.lap()
+            self._group = await self._sandbox.start(self._launch(self._network))
+            self.timings.sandbox_ms = clock.lap()
+            await self._until_ready(self._group, self._network)
+            self.timings.ready_ms = clock.lap()
+            await self._parts.ingress.activate(self.actor, self._network.gateway_path)
+            self.timings.activate_ms = clock.lap()
+        except BaseException:
+            await self.stop(grace=0, wait=0)
+            raise
+        self.state = State.READY
+        self._group.exited.add_done_callback(self._note_exit)
+
+    def abort(self) -> None:
+        """Makes a start that waits for readiness give up. Harmless at any other time."""
+        self._aborted.set()
+
+    async def stop(self, *, grace: float, wait: float | None = None) -> None:
+        """Closes ingress (running tunnels have `grace` seconds), ends the actor, removes its
+        network. What is left are its durable directories and logs. Repeatable."""
+        self.state = State.STOPPING
+        try:
+            await self._parts.ingress.deactivate(self.actor, grace)
+        finally:
+            try:
+                if self._group is not None:
+                    await self._group.stop(self._parts.stop_wait if wait is None else wait)
+            finally:
+                if self._network is not None:
+                    await self._parts.networks.release(self._network)
+        self._group = self._network = None
+
+    async def settle_exit(self) -> None:
+        """After the actor ended by itself: nothing of it is reachable or running any more."""
+        await self.stop(grace=0, wait=0)
+        self.state = State.EXITED
+
+    def _launch(self, network: NetworkPair) -> Launch:
+        order = self._order
+        return Launch(
+            actor_name=self.actor.name,
+            actor_uid=self.actor.uid,
+            containers=order.containers,
+            network=network,
+            limits=order.limits,
+            durable=order.durable,
+            logs=order.logs,
+        )
+
+    async def _until_ready(self, group: SandboxGroup, network: NetworkPair) -> None:
+        """Whichever comes first: ready, a container's end, or `abort`."""
+        ready: asyncio.Future[Any] = asyncio.ensure_future(
+            wait_ready(self._order.probes, network.gateway_path, self._parts.make_socket)
+        )
+        aborted: asyncio.Future[Any] = asyncio.ensure_future(self._aborted.wait())
+        try:
+            first: tuple[asyncio.Future[Any], ...] = (ready, aborted, group.exited)
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            if group.exited.done():
+                raise StartFailedError(
+                    f"{self.actor} ended during its start: {group.exited.result()}"
+                )
+            if not ready.done():
+                raise StartAbortedError(f"the start of {self.actor} was given up")
+            await _first_error(ready)
+        finally:
+            for task in (ready, aborted):
+                task.cancel()
+            await asyncio.gather(ready, aborted, return_exceptions=True)
+
+    def _note_exit(self, exited: asyncio.Future[Exit]) -> None:
+        # When we stopped it ourselves the state says so.
+        if self.state is State.READY:
+            self.ended = exited.result()
+            self._on_exit(self)
+
+
+class _Clock:
+    """Milliseconds between its laps."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    def lap(self) -> float:
+        now = time.perf_counter()
+        passed, self._last = now - self._last, now
+        return passed * 1000
+
+
+async def _first_error(ready: asyncio.Future[None]) -> None:
+    try:
+        await ready
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
