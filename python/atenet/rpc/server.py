@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ class MtlsServer:
 
 
 class _HasAuthContext(Protocol):
-    def auth_context(self) -> Mapping[str, Sequence[bytes]]: ...
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]: ...
 
 
 def mtls_server(
@@ -64,7 +64,7 @@ def peer_spiffe_id(context: _HasAuthContext) -> str | None:
 
     The value is compared, never parsed leniently: another spelling is another id.
     """
-    uris = context.auth_context().get("peer_uri", ())
+    uris = list(context.auth_context().get("peer_uri", ()))
     if len(uris) != 1:
         return None
     try:

@@ -1,0 +1,122 @@
+"""Calls to node agents: one pinned mTLS channel per node, outcomes as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from atenet.identity.spiffe import ATELET_ID, pod_dns_name
+from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import atelet_pb2 as node_pb
+from atenet.proto import atelet_pb2_grpc as node_grpc
+from atenet.rpc import MtlsChannel, mtls_channel
+
+__all__ = ["NodeError", "Nodes", "handle_for"]
+
+# A start waits for the wakeup probe, which has its own limit; this is what the rest may take.
+_START_SECONDS = 60.0
+_CHECKPOINT_SECONDS = 120.0
+_TERMINATE_SECONDS = 20.0
+
+
+@dataclass
+class NodeError(Exception):
+    """The node agent's refusal. `details` is for logs and the crash record, not for callers."""
+
+    code: grpc.StatusCode
+    details: str
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.details}"
+
+
+def handle_for(actor: pb.Actor, *, epoch: int | None = None) -> node_pb.ActorHandle:
+    """Names the actor's incarnation on the worker it is assigned to (or a later `epoch` of it)."""
+    assignment = actor.status.worker_assignment
+    return node_pb.ActorHandle(
+        actor=pb.ObjectRef(atespace=actor.metadata.atespace, name=actor.metadata.name),
+        actor_uid=actor.metadata.uid,
+        worker=assignment.worker.name,
+        worker_epoch=assignment.worker_epoch if epoch is None else epoch,
+    )
+
+
+class Nodes:
+    """Dials node agents by their endpoint; whoever answers must be atelet."""
+
+    def __init__(self, credential: Path, roots: Path) -> None:
+        self._credential = credential
+        self._roots = roots
+        self._stubs: dict[str, tuple[MtlsChannel, Any]] = {}
+
+    async def start(
+        self,
+        endpoint: str,
+        handle: node_pb.ActorHandle,
+        template: pb.ActorTemplate,
+        snapshot: pb.ExternalSnapshot | None,
+    ) -> node_pb.StartTimings:
+        """Restores the snapshot, or runs the actor for the first time. Raises NodeError."""
+        stub = self._stub(endpoint)
+        probes = sum(c.wakeup_probe.timeout_seconds for c in template.containers)
+        if snapshot is None:
+            call = stub.Run
+            request: Any = node_pb.RunRequest(handle=handle, template=template)
+        else:
+            call = stub.Restore
+            request = node_pb.RestoreRequest(
+                handle=handle,
+                template=template,
+                snapshot_uri=snapshot.snapshot_uri,
+                content_scope=snapshot.content_scope,
+            )
+        answer = await _ask(call, request, _START_SECONDS + probes)
+        timings: node_pb.StartTimings = answer.timings
+        return timings
+
+    async def checkpoint(
+        self,
+        endpoint: str,
+        handle: node_pb.ActorHandle,
+        uri: str,
+        scope: pb.SnapshotContentScope,
+    ) -> bool:
+        """Stops the actor and stores its snapshot. True if it had stopped by itself."""
+        request = node_pb.CheckpointRequest(handle=handle, snapshot_uri=uri, content_scope=scope)
+        answer = await _ask(self._stub(endpoint).Checkpoint, request, _CHECKPOINT_SECONDS)
+        return bool(answer.found_stopped)
+
+    async def terminate(
+        self, endpoint: str, handle: node_pb.ActorHandle, *, seconds: float = _TERMINATE_SECONDS
+    ) -> None:
+        """Stops the actor and forgets what was not stored. Raises NodeError."""
+        request = node_pb.TerminateRequest(handle=handle)
+        await _ask(self._stub(endpoint).Terminate, request, seconds)
+
+    async def close(self) -> None:
+        for channel, _ in self._stubs.values():
+            await channel.close()
+        self._stubs.clear()
+
+    def _stub(self, endpoint: str) -> Any:
+        found = self._stubs.get(endpoint)
+        if found is None:
+            channel = mtls_channel(
+                endpoint,
+                credential=self._credential,
+                roots=self._roots,
+                server_name=pod_dns_name(ATELET_ID),
+            )
+            found = self._stubs[endpoint] = (channel, node_grpc.AteletStub(channel))  # type: ignore[no-untyped-call]
+        return found[1]
+
+
+async def _ask(call: Any, request: Any, seconds: float) -> Any:
+    try:
+        return await call(request, timeout=seconds)
+    except grpc.aio.AioRpcError as e:
+        raise NodeError(e.code(), e.details() or "") from e

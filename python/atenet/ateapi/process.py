@@ -1,0 +1,131 @@
+"""One control plane process: put together, served, drained."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from grpc_health.v1 import health_pb2
+from grpc_health.v1._async import HealthServicer
+
+from atenet.ateapi.metrics import Metrics
+from atenet.ateapi.nodes import Nodes
+from atenet.ateapi.roles import DEFAULT_BINDINGS, Roles
+from atenet.ateapi.service import Api
+from atenet.ateapi.service.table import SERVICES, add_services
+from atenet.ateapi.settings import Settings
+from atenet.ateapi.snapshots import SnapshotStore
+from atenet.ateapi.stats import StatsServer
+from atenet.ateapi.store.sqlite import SqliteStore
+from atenet.ateapi.watch import Watch
+from atenet.ateapi.workflows import Context, Operations
+from atenet.errors import AteError
+from atenet.identity import Authority
+from atenet.identity.files import write_public
+from atenet.rpc import MtlsServer, mtls_server
+
+__all__ = ["run", "serving"]
+
+_log = logging.getLogger(__name__)
+
+
+async def run(settings: Settings) -> None:
+    """Serves until SIGTERM or SIGINT, then drains. Raises AteError when it cannot start."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with serving(settings) as addresses:
+        if settings.ready_file is not None:
+            write_public(settings.ready_file, json.dumps(addresses).encode())
+        _log.info("serving", extra=addresses)
+        await stop.wait()
+        _log.info("draining")
+    _log.info("stopped")
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
+    """The running control plane; yields its bound addresses (`grpc`, `stats`)."""
+    _check_actor_authority(settings)
+    store = await SqliteStore.open(settings.store)
+    nodes = Nodes(settings.client_credential, settings.node_roots)
+    try:
+        api = _api(settings, store, nodes)
+        server = mtls_server(
+            settings.listen,
+            credential=settings.server_credential,
+            client_roots=settings.client_roots,
+        )
+        health = add_services(server, api)
+        with StatsServer(settings.stats_listen, api.metrics) as stats:
+            async with _started(api, server, health, settings.drain_timeout):
+                yield {"grpc": server.address, "stats": stats.address}
+    finally:
+        await nodes.close()
+        await store.close()
+
+
+def _api(settings: Settings, store: SqliteStore, nodes: Nodes) -> Api:
+    metrics = Metrics()
+    context = Context(
+        store=store,
+        nodes=nodes,
+        snapshots=SnapshotStore(settings.snapshots),
+        metrics=metrics,
+        clock=time.time,
+        worker_timeout=settings.worker_timeout,
+        node_timeout=settings.node_timeout,
+    )
+    operations = Operations(store)
+    metrics.operations.set_function(lambda: operations.count)
+    return Api(
+        store=store,
+        context=context,
+        operations=operations,
+        watch=Watch(context, operations),
+        roles=Roles([*DEFAULT_BINDINGS, *settings.role]),
+        metrics=metrics,
+        clock=time.time,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _started(
+    api: Api, server: MtlsServer, health: HealthServicer, drain_timeout: float
+) -> AsyncIterator[None]:
+    """Serves and watches; on leaving: not healthy, no new calls, running ones and workflows end."""
+    await api.watch.started()
+    await server.server.start()
+    await _set_health(health, health_pb2.HealthCheckResponse.SERVING)
+    watching = asyncio.create_task(api.watch.run(), name="watch")
+    try:
+        yield
+    finally:
+        deadline = time.monotonic() + drain_timeout
+        await _set_health(health, health_pb2.HealthCheckResponse.NOT_SERVING)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await server.server.stop(drain_timeout)
+        await api.operations.drain(max(0.0, deadline - time.monotonic()))
+        await api.watch.close()
+
+
+async def _set_health(health: HealthServicer, status: int) -> None:
+    for service in ("", *SERVICES):
+        await health.set(service, status)
+
+
+def _check_actor_authority(settings: Settings) -> None:
+    """A bad authority is refused by name at the start, not at the first certificate."""
+    certificate, key = settings.actor_ca_cert, settings.actor_ca_key
+    if (certificate is None) != (key is None):
+        raise AteError("--actor-ca-cert and --actor-ca-key belong together")
+    if certificate is not None and key is not None:
+        Authority.load(Path(certificate), Path(key))

@@ -1,0 +1,40 @@
+"""Which worker takes an actor. Pure: rows in, a row out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from atenet.ateapi.store import WorkerRow
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["choose", "matches"]
+
+
+def choose(
+    rows: Iterable[WorkerRow], actor: pb.Actor, template: pb.ActorTemplate
+) -> WorkerRow | None:
+    """The worker with the largest free share of its slots among those that fit, or None.
+
+    Spreading costs nothing while there is room and leaves each worker a share to burst into.
+    `rows` are workers with room, as the store lists them.
+    """
+    fitting = [row for row in rows if _fits(row.worker, actor, template)]
+    return min(fitting, key=_load, default=None)
+
+
+def matches(selector: pb.Selector, labels: Mapping[str, str]) -> bool:
+    """Whether every wanted label is there with exactly that value."""
+    return all(labels.get(key) == value for key, value in selector.match_labels.items())
+
+
+def _fits(worker: pb.Worker, actor: pb.Actor, template: pb.ActorTemplate) -> bool:
+    return (
+        worker.sandbox_class == template.sandbox_config.sandbox_class
+        and matches(template.worker_selector, worker.labels)
+        and matches(actor.worker_selector, worker.labels)
+    )
+
+
+def _load(row: WorkerRow) -> tuple[float, str]:
+    slots = row.worker.status.capacity.actors
+    return (row.allocated / slots, row.worker.metadata.name)

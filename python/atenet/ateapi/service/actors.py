@@ -1,0 +1,124 @@
+"""Actors: their records, and the operations on them."""
+
+from __future__ import annotations
+
+from atenet.ateapi import records
+from atenet.ateapi.failure import aborted, already_exists, invalid, not_found, precondition
+from atenet.ateapi.service.dispatch import Api, Handler
+from atenet.ateapi.service.wire import resume_response
+from atenet.ateapi.store import Transaction
+from atenet.ateapi.validate import actor, fields, paging
+from atenet.ateapi.workflows.delete import delete
+from atenet.ateapi.workflows.resume import resume
+from atenet.ateapi.workflows.suspend import suspend
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["HANDLERS"]
+
+
+async def _create(api: Api, request: pb.CreateActorRequest) -> pb.Actor:
+    made = actor.for_create(request.actor)
+    records.created(made.metadata, api.clock())
+    made.status.state = pb.ACTOR_STATE_SUSPENDED
+    atespace, name = made.metadata.atespace, made.metadata.name
+
+    def change(tx: Transaction) -> pb.Actor:
+        if tx.atespaces.get(atespace) is None:
+            raise precondition(f"atespace {atespace} does not exist")
+        if tx.actors.get(atespace, name):
+            raise already_exists(f"actor {atespace}/{name}")
+        wanted = made.actor_template
+        if tx.templates.get(wanted.atespace, wanted.name) is None:
+            raise precondition(f"actor template {wanted.atespace}/{wanted.name} does not exist")
+        tx.actors.put(made)
+        return made
+
+    return await api.store.write(change)
+
+
+async def _get(api: Api, request: pb.GetActorRequest) -> pb.Actor:
+    return await _find(api, request.actor)
+
+
+async def _update(api: Api, request: pb.UpdateActorRequest) -> pb.Actor:
+    wanted = actor.for_update(request.actor)
+    meta = wanted.metadata
+
+    def change(tx: Transaction) -> pb.Actor:
+        found = tx.actors.get(meta.atespace, meta.name)
+        if found is None:
+            raise not_found(f"actor {meta.atespace}/{meta.name}")
+        if (meta.uid, meta.version) != (found.metadata.uid, found.metadata.version):
+            raise aborted(f"{records.actor_label(found)} changed meanwhile; read it again")
+        if wanted.actor_template != found.actor_template:
+            raise invalid("actor.actor_template", "cannot be changed")
+        found.worker_selector.CopyFrom(wanted.worker_selector)
+        records.touched(found.metadata, api.clock())
+        tx.actors.put(found)
+        return found
+
+    return await api.store.write(change)
+
+
+async def _list(api: Api, request: pb.ListActorsRequest) -> pb.ListActorsResponse:
+    if request.atespace:
+        fields.name("atespace", request.atespace)
+    size = paging.page_size(request.page_size)
+    space, name = paging.page_start("actors", request.page_token, 2)
+    found = await api.store.read(
+        lambda tx: tx.actors.page(request.atespace, (space, name), size + 1)
+    )
+    answer = pb.ListActorsResponse(actors=found[:size])
+    if len(found) > size:
+        last = found[size - 1].metadata
+        answer.next_page_token = paging.page_token("actors", last.atespace, last.name)
+    return answer
+
+
+async def _delete(api: Api, request: pb.DeleteActorRequest) -> pb.Actor:
+    fields.options("options", request.options)
+    found = await _find(api, request.actor)
+    records.check_options(pb.DeleteOptions(uid=request.options.uid), found.metadata)
+    uid = found.metadata.uid
+    return await api.operations.run(
+        uid,
+        lambda: delete(api.context, uid, any_state=request.any_state, options=request.options),
+    )
+
+
+async def _resume(api: Api, request: pb.ResumeActorRequest) -> pb.ResumeActorResponse | bytes:
+    atespace, name = fields.reference("actor", request.actor)
+    # The warm path: one indexed read, no lock, the stored bytes as they are.
+    running = await api.store.read(lambda tx: tx.actors.if_running(atespace, name))
+    if running is not None:
+        return resume_response(running)
+    found = await _find(api, request.actor)
+    uid = found.metadata.uid
+    resumed, ran = await api.operations.run(uid, lambda: resume(api.context, uid))
+    return pb.ResumeActorResponse(actor=resumed, resumed=ran)
+
+
+async def _suspend(api: Api, request: pb.SuspendActorRequest) -> pb.SuspendActorResponse:
+    found = await _find(api, request.actor)
+    uid = found.metadata.uid
+    done = await api.operations.run(uid, lambda: suspend(api.context, uid))
+    return pb.SuspendActorResponse(actor=done)
+
+
+async def _find(api: Api, ref: pb.ObjectRef) -> pb.Actor:
+    atespace, name = fields.reference("actor", ref)
+    found = await api.store.read(lambda tx: tx.actors.get(atespace, name))
+    if found is None:
+        raise not_found(f"actor {atespace}/{name}")
+    return found
+
+
+HANDLERS: dict[str, Handler] = {
+    "CreateActor": _create,
+    "GetActor": _get,
+    "UpdateActor": _update,
+    "ListActors": _list,
+    "DeleteActor": _delete,
+    "ResumeActor": _resume,
+    "SuspendActor": _suspend,
+}

@@ -1,0 +1,150 @@
+"""What a store must do. SQLite does it; PostgreSQL can join without a change elsewhere.
+
+A write is one function that runs as a whole inside one transaction and may run again if the
+database asks for it, so it must have no effect but on its `Transaction`. A read sees one
+consistent state and takes no lock. Messages handed out are the caller's own copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = [
+    "ActorRows",
+    "AtespaceRows",
+    "BusyError",
+    "ClaimRow",
+    "GarbageRows",
+    "HeldError",
+    "Store",
+    "TemplateRows",
+    "Transaction",
+    "WorkerRow",
+    "WorkerRows",
+]
+
+T = TypeVar("T")
+
+
+class BusyError(Exception):
+    """The store cannot take the call now (locked, full, unreachable); a retry may succeed."""
+
+
+class HeldError(Exception):
+    """Another operation holds the actor."""
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A worker as stored: what it registered, and what only the control plane knows."""
+
+    worker: pb.Worker
+    allocated: int  # claimed slots
+    heartbeat_at: float  # seconds since the epoch
+    lost: bool  # its actors are being recovered; no new ones are placed
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """One slot of one incarnation of a worker, held by one actor."""
+
+    actor_uid: str
+    worker: str
+    worker_epoch: int
+
+
+class AtespaceRows(Protocol):
+    def get(self, name: str) -> pb.Atespace | None: ...
+    def put(self, atespace: pb.Atespace) -> None: ...
+    def delete(self, name: str) -> None: ...
+    def page(self, after: str, limit: int) -> list[pb.Atespace]: ...
+    def in_use(self, name: str) -> str | None:
+        """What still lives in it, for people ("actors", "actor templates"), or None."""
+
+
+class TemplateRows(Protocol):
+    def get(self, atespace: str, name: str) -> pb.ActorTemplate | None: ...
+    def put(self, template: pb.ActorTemplate) -> None: ...
+    def delete(self, atespace: str, name: str) -> None: ...
+    def page(self, atespace: str, after: tuple[str, str], limit: int) -> list[pb.ActorTemplate]:
+        """In order of (atespace, name), after that key; an empty `atespace` means all."""
+
+    def in_use(self, atespace: str, name: str) -> bool: ...
+
+
+class ActorRows(Protocol):
+    def get(self, atespace: str, name: str) -> pb.Actor | None: ...
+    def by_uid(self, uid: str) -> pb.Actor | None: ...
+    def if_running(self, atespace: str, name: str) -> bytes | None:
+        """The serialized Actor if it is RUNNING: the warm path, one indexed look-up."""
+
+    def put(self, actor: pb.Actor) -> None: ...
+    def delete(self, uid: str) -> None: ...
+    def page(self, atespace: str, after: tuple[str, str], limit: int) -> list[pb.Actor]: ...
+    def in_states(self, states: Sequence[pb.ActorState], limit: int) -> list[pb.Actor]: ...
+    def on_worker(self, worker: str, after: str, limit: int) -> list[pb.Actor]:
+        """Those that hold a slot there, in order of uid, after that uid."""
+
+
+class WorkerRows(Protocol):
+    def get(self, name: str) -> WorkerRow | None: ...
+    def put(self, worker: pb.Worker, *, heartbeat_at: float, lost: bool) -> None: ...
+    def heartbeat(self, name: str, at: float) -> None: ...
+    def heartbeat_all(self, at: float) -> None: ...
+    def delete(self, name: str) -> None: ...
+    def page(self, after: str, limit: int) -> list[WorkerRow]: ...
+    def with_room(self, heartbeat_after: float) -> list[WorkerRow]:
+        """Active, not lost, a slot free, heard of since then."""
+
+    def silent(self, heartbeat_before: float) -> list[WorkerRow]:
+        """Lost ones, and those not heard of since then."""
+
+    def claim(self, claim: ClaimRow) -> None:
+        """Takes a slot. The caller saw room in this same transaction."""
+
+    def release(self, actor_uid: str) -> None:
+        """Gives the actor's slot back; nothing happens if it holds none."""
+
+    def claims(self, worker: str) -> list[ClaimRow]: ...
+    def outlived(self) -> list[ClaimRow]:
+        """Claims of an incarnation that is not the worker's present one."""
+
+
+class GarbageRows(Protocol):
+    """Snapshots that no record names any more: deleted from storage after the commit."""
+
+    def add(self, uri: str) -> None: ...
+    def page(self, limit: int) -> list[str]: ...
+    def forget(self, uri: str) -> None: ...
+
+
+class Transaction(Protocol):
+    @property
+    def atespaces(self) -> AtespaceRows: ...
+    @property
+    def templates(self) -> TemplateRows: ...
+    @property
+    def actors(self) -> ActorRows: ...
+    @property
+    def workers(self) -> WorkerRows: ...
+    @property
+    def garbage(self) -> GarbageRows: ...
+
+
+class Store(Protocol):
+    async def read(self, query: Callable[[Transaction], T]) -> T:
+        """Runs a read-only function."""
+
+    async def write(self, change: Callable[[Transaction], T]) -> T:
+        """Runs a function in a transaction of its own; an exception undoes it and is raised."""
+
+    def hold(self, actor_uid: str) -> AbstractContextManager[None]:
+        """The per-actor operation lock, across control planes; freed by the kernel or database
+        when its holder dies. Raises HeldError at once if it is taken."""
+
+    async def close(self) -> None: ...

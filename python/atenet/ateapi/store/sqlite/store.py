@@ -1,0 +1,68 @@
+"""The store on one SQLite file: WAL, one writer thread, reads on a connection of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeVar
+
+from atenet.ateapi.store.interface import BusyError, Transaction
+from atenet.ateapi.store.sqlite.actors import Actors
+from atenet.ateapi.store.sqlite.catalog import Atespaces, Garbage, Templates
+from atenet.ateapi.store.sqlite.database import connect, prepare
+from atenet.ateapi.store.sqlite.oplock import OperationLocks
+from atenet.ateapi.store.sqlite.workers import Workers
+from atenet.ateapi.store.sqlite.writer import Writer
+
+__all__ = ["SqliteStore"]
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """See `store.interface.Store`.
+
+    Reads run on the event loop's own thread: an indexed look-up takes some 10 µs, less than
+    handing it to another thread would.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._reader = connect(path, read_only=True)
+        self._reading = _Transaction(self._reader)
+        self._writer = Writer(path)
+        self._locks = OperationLocks(path.with_name(f"{path.name}.locks"))
+
+    @classmethod
+    async def open(cls, path: Path) -> SqliteStore:
+        """Raises AteError when the file is damaged, another program's, or too new."""
+        await asyncio.to_thread(prepare, path)
+        return cls(path)
+
+    async def read(self, query: Callable[[Transaction], T]) -> T:
+        return query(self._reading)
+
+    async def write(self, change: Callable[[Transaction], T]) -> T:
+        try:
+            return await self._writer.run(lambda connection: change(_Transaction(connection)))
+        except sqlite3.OperationalError as e:
+            raise BusyError(str(e)) from e
+
+    def hold(self, actor_uid: str) -> AbstractContextManager[None]:
+        return self._locks.hold(actor_uid)
+
+    async def close(self) -> None:
+        await self._writer.close()
+        self._reader.close()
+        self._locks.close()
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.atespaces = Atespaces(connection)
+        self.templates = Templates(connection)
+        self.actors = Actors(connection)
+        self.workers = Workers(connection)
+        self.garbage = Garbage(connection)

@@ -1,0 +1,106 @@
+"""Single fields. Every failure is InvalidArgument and begins with the field's path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from atenet._engine import check_name
+from atenet.ateapi.failure import invalid
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = [
+    "absolute_path",
+    "labels",
+    "metadata_for_create",
+    "name",
+    "options",
+    "port",
+    "reference",
+    "selector",
+    "text",
+    "within",
+]
+
+# As Kubernetes has them: an optional DNS prefix, then a short name; values may be empty.
+_KEY = re.compile(
+    r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?", re.ASCII
+)
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_MAX_LABELS = 64
+
+
+def name(field: str, value: str) -> None:
+    """One resource name, by the engine's rule."""
+    if not value:
+        raise invalid(field, "is required")
+    try:
+        check_name(value)
+    except ValueError as e:
+        raise invalid(field, str(e)) from e
+
+
+def reference(field: str, ref: pb.ObjectRef) -> tuple[str, str]:
+    """Both halves of a reference, checked."""
+    name(f"{field}.atespace", ref.atespace)
+    name(f"{field}.name", ref.name)
+    return ref.atespace, ref.name
+
+
+def metadata_for_create(field: str, meta: pb.ResourceMetadata, *, in_atespace: bool) -> None:
+    """Names as the kind wants them, and nothing that only the server may say."""
+    if in_atespace:
+        name(f"{field}.atespace", meta.atespace)
+    elif meta.atespace:
+        raise invalid(f"{field}.atespace", "must be empty: this kind is in no atespace")
+    name(f"{field}.name", meta.name)
+    if meta.uid:
+        raise invalid(f"{field}.uid", "is set by the server; leave it empty")
+    if meta.version:
+        raise invalid(f"{field}.version", "is set by the server; leave it empty")
+
+
+def options(field: str, given: pb.DeleteOptions) -> None:
+    if given.version < 0:
+        raise invalid(f"{field}.version", "must not be negative (0 = no check)")
+    text(f"{field}.uid", given.uid, limit=64)
+
+
+def selector(field: str, given: pb.Selector) -> None:
+    labels(f"{field}.match_labels", given.match_labels)
+
+
+def labels(field: str, given: Mapping[str, str]) -> None:
+    if len(given) > _MAX_LABELS:
+        raise invalid(field, f"has {len(given)} labels; at most {_MAX_LABELS}")
+    for key, value in given.items():
+        if _KEY.fullmatch(key) is None:
+            raise invalid(field, f"{key!r} is not a label key")
+        if _VALUE.fullmatch(value) is None:
+            raise invalid(f"{field}[{key}]", f"{value!r} is not a label value")
+
+
+def absolute_path(field: str, value: str) -> None:
+    """Absolute, in normal form, and not the root itself."""
+    text(field, value, limit=4096)
+    path = PurePosixPath(value)
+    if not value.startswith("/") or str(path) != value or ".." in path.parts or value == "/":
+        raise invalid(field, f"{value!r} is not an absolute path in normal form")
+
+
+def port(field: str, value: int) -> None:
+    within(field, value, 1, 65535)
+
+
+def within(field: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise invalid(field, f"{value} is not between {low} and {high}")
+
+
+def text(field: str, value: str, *, limit: int) -> None:
+    """Any text without NUL, at most `limit` characters."""
+    if len(value) > limit:
+        raise invalid(field, f"has {len(value)} characters; at most {limit}")
+    if "\0" in value:
+        raise invalid(field, "must not contain NUL")

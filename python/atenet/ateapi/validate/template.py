@@ -1,0 +1,144 @@
+"""Actor templates as callers may write them."""
+
+from __future__ import annotations
+
+import re
+
+from atenet.ateapi.failure import invalid
+from atenet.ateapi.validate import fields
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["for_create"]
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLASSES = ("process",)
+_MAX_CONTAINERS = 16
+_MAX_VOLUMES = 64
+_MAX_ARGUMENTS = 1024
+_MAX_ENV = 1024
+# What the kernel takes as one argument or variable.
+_MAX_ARGUMENT = 128 * 1024
+_MAX_PROBE_SECONDS = 3600
+
+
+def for_create(template: pb.ActorTemplate) -> pb.ActorTemplate:
+    """The template with defaults filled in, of the fields that a caller may set."""
+    at = "actor_template"
+    fields.metadata_for_create(f"{at}.metadata", template.metadata, in_atespace=True)
+    made = pb.ActorTemplate()
+    made.CopyFrom(template)
+    made.ClearField("status")
+    fields.selector(f"{at}.worker_selector", template.worker_selector)
+    volumes = _volumes(f"{at}.volumes", template)
+    _containers(f"{at}.containers", template, volumes)
+    _sandbox(at, made)
+    fields.within(f"{at}.resources.cpu_milli", template.resources.cpu_milli, 0, 1 << 30)
+    fields.within(f"{at}.resources.memory_bytes", template.resources.memory_bytes, 0, 1 << 50)
+    made.status.ready = True
+    return made
+
+
+def _volumes(field: str, template: pb.ActorTemplate) -> set[str]:
+    if len(template.volumes) > _MAX_VOLUMES:
+        raise invalid(field, f"has {len(template.volumes)} volumes; at most {_MAX_VOLUMES}")
+    names: set[str] = set()
+    for i, volume in enumerate(template.volumes):
+        at = f"{field}[{i}]"
+        fields.name(f"{at}.name", volume.name)
+        if volume.name in names:
+            raise invalid(f"{at}.name", f"{volume.name!r} is there twice")
+        names.add(volume.name)
+        if volume.HasField("durable_dir") == volume.HasField("host_path"):
+            raise invalid(at, "set exactly one of durable_dir and host_path")
+        if volume.HasField("host_path"):
+            fields.absolute_path(f"{at}.host_path.path", volume.host_path.path)
+    return names
+
+
+def _containers(field: str, template: pb.ActorTemplate, volumes: set[str]) -> None:
+    if not 1 <= len(template.containers) <= _MAX_CONTAINERS:
+        raise invalid(field, f"needs between 1 and {_MAX_CONTAINERS} containers")
+    names: set[str] = set()
+    for i, container in enumerate(template.containers):
+        at = f"{field}[{i}]"
+        fields.name(f"{at}.name", container.name)
+        if container.name in names:
+            raise invalid(f"{at}.name", f"{container.name!r} is there twice")
+        names.add(container.name)
+        _container(at, container, volumes)
+
+
+def _container(at: str, container: pb.Container, volumes: set[str]) -> None:
+    _command(at, container)
+    _env(at, container)
+    if container.working_dir and container.working_dir != "/":
+        fields.absolute_path(f"{at}.working_dir", container.working_dir)
+    if container.image:
+        raise invalid(f"{at}.image", "the process class has no images; leave it empty")
+    if container.HasField("wakeup_probe"):
+        _probe(f"{at}.wakeup_probe", container.wakeup_probe)
+    _mounts(f"{at}.mounts", container, volumes)
+
+
+def _command(at: str, container: pb.Container) -> None:
+    if not container.command or not container.command[0]:
+        raise invalid(f"{at}.command", "is required")
+    if len(container.command) > _MAX_ARGUMENTS:
+        raise invalid(f"{at}.command", f"at most {_MAX_ARGUMENTS} arguments")
+    for i, argument in enumerate(container.command):
+        fields.text(f"{at}.command[{i}]", argument, limit=_MAX_ARGUMENT)
+
+
+def _env(at: str, container: pb.Container) -> None:
+    if len(container.env) > _MAX_ENV:
+        raise invalid(f"{at}.env", f"at most {_MAX_ENV} variables")
+    names: set[str] = set()
+    for i, variable in enumerate(container.env):
+        if _ENV_NAME.fullmatch(variable.name) is None:
+            raise invalid(f"{at}.env[{i}].name", f"{variable.name!r} is not a variable's name")
+        if variable.name in names:
+            raise invalid(f"{at}.env[{i}].name", f"{variable.name!r} is there twice")
+        names.add(variable.name)
+        fields.text(f"{at}.env[{i}].value", variable.value, limit=_MAX_ARGUMENT)
+
+
+def _probe(at: str, probe: pb.WakeupProbe) -> None:
+    if probe.HasField("http_get") == bool(probe.tcp_port):
+        raise invalid(at, "set exactly one of http_get and tcp_port")
+    fields.within(f"{at}.timeout_seconds", probe.timeout_seconds, 1, _MAX_PROBE_SECONDS)
+    if not probe.HasField("http_get"):
+        fields.port(f"{at}.tcp_port", probe.tcp_port)
+        return
+    fields.port(f"{at}.http_get.port", probe.http_get.port)
+    path = probe.http_get.path
+    printable = path.isascii() and path.isprintable() and " " not in path
+    if not path.startswith("/") or not printable:
+        raise invalid(f"{at}.http_get.path", "must begin with / and hold no spaces or controls")
+    fields.text(f"{at}.http_get.path", path, limit=2048)
+
+
+def _mounts(field: str, container: pb.Container, volumes: set[str]) -> None:
+    paths: set[str] = set()
+    for i, mount in enumerate(container.mounts):
+        at = f"{field}[{i}]"
+        if mount.volume not in volumes:
+            raise invalid(f"{at}.volume", f"{mount.volume!r} is not one of the template's volumes")
+        fields.absolute_path(f"{at}.path", mount.path)
+        if mount.path in paths:
+            raise invalid(f"{at}.path", f"{mount.path!r} is there twice")
+        paths.add(mount.path)
+
+
+def _sandbox(at: str, made: pb.ActorTemplate) -> None:
+    wanted = made.sandbox_config.sandbox_class or _CLASSES[0]
+    if wanted not in _CLASSES:
+        known = ", ".join(_CLASSES)
+        raise invalid(f"{at}.sandbox_config.sandbox_class", f"{wanted!r} is not one of {known}")
+    made.sandbox_config.sandbox_class = wanted
+    scope = made.snapshot_config.content_scope or pb.SNAPSHOT_CONTENT_SCOPE_DATA
+    if scope != pb.SNAPSHOT_CONTENT_SCOPE_DATA:
+        raise invalid(
+            f"{at}.snapshot_config.content_scope",
+            f"the {wanted} class keeps files only; use SNAPSHOT_CONTENT_SCOPE_DATA",
+        )
+    made.snapshot_config.content_scope = scope

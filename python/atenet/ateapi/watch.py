@@ -1,0 +1,206 @@
+"""The watch: notices lost workers and cut workflows, and has their actors recovered.
+
+It compares what is stored with what is heard, once a second, and may be stopped and started at
+any time: every round finds again what the last one left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from atenet.ateapi import records
+from atenet.ateapi.failure import CallError
+from atenet.ateapi.hosting import HostingLedger
+from atenet.ateapi.nodes import NodeError
+from atenet.ateapi.snapshots import sweep
+from atenet.ateapi.store import BusyError, Transaction, WorkerRow
+from atenet.ateapi.workflows.context import Context
+from atenet.ateapi.workflows.operations import Operations
+from atenet.ateapi.workflows.recover import recover
+from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import atelet_pb2 as node_pb
+
+__all__ = ["Watch"]
+
+_log = logging.getLogger(__name__)
+_ROUND_SECONDS = 1.0
+_IN_MOTION = (
+    pb.ACTOR_STATE_RESUMING,
+    pb.ACTOR_STATE_SUSPENDING,
+    pb.ACTOR_STATE_DELETING,
+)
+# One round looks at this many; the rest waits for the next.
+_BATCH = 256
+# Recoveries at a time: a node that lost all its workers must not be stormed.
+_PARALLEL = 32
+# A caller whose operation could not end now retries by itself; the watch lets it go first.
+_CALLER_FIRST_SECONDS = 10.0
+_FIRST_BACKOFF = 1.0
+_LAST_BACKOFF = 15.0
+
+
+@dataclass
+class _Backoff:
+    not_before: float = 0.0
+    delay: float = _FIRST_BACKOFF
+
+
+class Watch:
+    def __init__(self, context: Context, operations: Operations) -> None:
+        self._context = context
+        self._operations = operations
+        self._ledger = HostingLedger()
+        self._backoff: dict[str, _Backoff] = {}
+        self._slots = asyncio.Semaphore(_PARALLEL)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._recovering: set[str] = set()
+
+    async def started(self) -> None:
+        """While the control plane was away no worker could be heard: all get their full time."""
+        now = self._context.clock()
+        await self._context.store.write(lambda tx: tx.workers.heartbeat_all(now))
+
+    async def run(self) -> None:
+        """Rounds for ever; a registration of a new incarnation starts one early."""
+        while True:
+            try:
+                await self.round()
+            except BusyError as e:
+                _log.warning("the store is busy", extra={"error": str(e)})
+            wait = self._context.registered.wait()
+            try:
+                await asyncio.wait_for(wait, _ROUND_SECONDS)
+            except TimeoutError:
+                continue
+            self._context.registered.clear()
+
+    async def round(self) -> None:
+        """One comparison. Recoveries run on after it returns."""
+        store, now = self._context.store, self._context.clock()
+        silent = await store.read(lambda tx: tx.workers.silent(self._context.heard_after))
+        for row in silent:
+            await self._silent(row)
+        outlived = await store.read(lambda tx: tx.workers.outlived())
+        for claim in outlived:
+            self._recover(claim.actor_uid)
+        moving = await store.read(lambda tx: tx.actors.in_states(_IN_MOTION, _BATCH))
+        for actor in moving:
+            if not self._operations.busy_or_just_was(actor.metadata.uid, _CALLER_FIRST_SECONDS):
+                self._recover(actor.metadata.uid)
+        self._forget_old_backoffs(now)
+        await sweep(store, self._context.snapshots)
+
+    async def hosted(self, worker: pb.Worker, uids: set[str]) -> None:
+        """Takes in what one heartbeat of the worker's present incarnation said it hosts."""
+        name = worker.metadata.name
+
+        def query(tx: Transaction) -> tuple[set[str], set[str]]:
+            claims = {c.actor_uid for c in tx.workers.claims(name)}
+            actors = tx.actors.on_worker(name, "", len(claims))
+            running = {
+                a.metadata.uid
+                for a in actors
+                if a.status.state == pb.ACTOR_STATE_RUNNING
+                and a.status.worker_assignment.worker_epoch == worker.epoch
+            }
+            return claims, running
+
+        claimed, running = await self._context.store.read(query)
+        found = self._ledger.observe(name, hosted=uids, running=running, claimed=claimed)
+        for uid in found.missing:
+            self._recover(uid, workload_gone=True)
+        for uid in found.strays:
+            self._spawn(self._terminate_stray(worker, uid))
+
+    def incarnation(self, worker: str) -> None:
+        """A worker came up anew: what its last incarnation held is looked at at once."""
+        self._ledger.forget(worker)
+        self._context.registered.set()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _silent(self, row: WorkerRow) -> None:
+        name = row.worker.metadata.name
+        lost, claims = await self._context.store.write(_mark_lost(name, self._context.heard_after))
+        if not lost:
+            return
+        if not row.lost:
+            _log.warning("worker lost", extra={"worker": name, "actors": len(claims)})
+            self._context.metrics.worker_lost()
+            self._ledger.forget(name)
+        for uid in claims:
+            self._recover(uid)
+
+    def _recover(self, uid: str, *, workload_gone: bool = False) -> None:
+        backoff = self._backoff.setdefault(uid, _Backoff())
+        if uid in self._recovering or self._context.clock() < backoff.not_before:
+            return
+        self._recovering.add(uid)
+        self._spawn(self._recover_one(uid, backoff, workload_gone=workload_gone))
+
+    async def _recover_one(self, uid: str, backoff: _Backoff, *, workload_gone: bool) -> None:
+        try:
+            async with self._slots:
+                actor = await self._operations.run(
+                    uid, lambda: recover(self._context, uid, workload_gone=workload_gone)
+                )
+        except (CallError, BusyError) as e:
+            backoff.not_before = self._context.clock() + backoff.delay
+            backoff.delay = min(backoff.delay * 2, _LAST_BACKOFF)
+            _log.info("recovery goes on later", extra={"actor_uid": uid, "error": str(e)})
+        else:
+            self._backoff.pop(uid, None)
+            self._context.metrics.recovered(records.state_word(actor.status.state))
+        finally:
+            self._recovering.discard(uid)
+
+    async def _terminate_stray(self, worker: pb.Worker, uid: str) -> None:
+        """What nobody claims must not run beside its actor's next activation."""
+        if self._operations.holds(uid):
+            return
+        actor = await self._context.store.read(lambda tx: tx.actors.by_uid(uid))
+        ref = pb.ObjectRef()
+        if actor is not None:
+            ref = pb.ObjectRef(atespace=actor.metadata.atespace, name=actor.metadata.name)
+        handle = node_pb.ActorHandle(
+            actor=ref, actor_uid=uid, worker=worker.metadata.name, worker_epoch=worker.epoch
+        )
+        _log.warning("stray workload", extra={"worker": worker.metadata.name, "actor_uid": uid})
+        try:
+            await self._context.nodes.terminate(worker.node_endpoint, handle)
+        except NodeError as e:
+            _log.info("a stray stays for now", extra={"actor_uid": uid, "error": str(e)})
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _forget_old_backoffs(self, now: float) -> None:
+        for uid in [u for u, b in self._backoff.items() if b.not_before + 60 < now]:
+            if uid not in self._recovering:
+                del self._backoff[uid]
+
+
+def _mark_lost(name: str, heard_after: float) -> Callable[[Transaction], tuple[bool, list[str]]]:
+    """Marks a silent worker as lost; one with no claims left is forgotten."""
+
+    def change(tx: Transaction) -> tuple[bool, list[str]]:
+        row = tx.workers.get(name)
+        if row is None or row.heartbeat_at > heard_after:
+            return False, []
+        claims = [c.actor_uid for c in tx.workers.claims(name)]
+        if claims:
+            tx.workers.put(row.worker, heartbeat_at=row.heartbeat_at, lost=True)
+        else:
+            tx.workers.delete(name)
+        return True, claims
+
+    return change

@@ -1,0 +1,66 @@
+"""What every workflow works with."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from atenet.ateapi import records
+from atenet.ateapi.metrics import Metrics
+from atenet.ateapi.nodes import Nodes
+from atenet.ateapi.snapshots import SnapshotStore
+from atenet.ateapi.store import Store, Transaction, WorkerRow
+from atenet.ateapi.workflows import decide
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["Context"]
+
+# How long a doubtful refusal waits for the registration that would explain it.
+DOUBT_SECONDS = 2.0
+
+
+@dataclass
+class Context:
+    """The edge of the workflows: store, nodes, clock, limits."""
+
+    store: Store
+    nodes: Nodes
+    snapshots: SnapshotStore
+    metrics: Metrics
+    clock: records.Clock
+    worker_timeout: float  # seconds without a heartbeat until a worker counts as lost
+    node_timeout: float  # seconds without one until files on its node count as lost
+    registered: asyncio.Event = field(default_factory=asyncio.Event)  # pulsed by each registration
+
+    @property
+    def heard_after(self) -> float:
+        return self.clock() - self.worker_timeout
+
+    async def look(self, uid: str) -> tuple[pb.Actor | None, WorkerRow | None]:
+        """The actor and the worker it is assigned to, as stored now."""
+
+        def query(tx: Transaction) -> tuple[pb.Actor | None, WorkerRow | None]:
+            actor = tx.actors.by_uid(uid)
+            name = actor.status.worker_assignment.worker.name if actor else ""
+            return actor, tx.workers.get(name) if name else None
+
+        return await self.store.read(query)
+
+    def claim_good(self, actor: pb.Actor, row: WorkerRow | None) -> bool:
+        return decide.claim_is_good(actor.status.worker_assignment, row, self.heard_after)
+
+    async def claim_turns_bad(self, uid: str) -> bool:
+        """Waits a moment for news of the worker. True once the claim's incarnation is gone."""
+        deadline = asyncio.get_running_loop().time() + DOUBT_SECONDS
+        while True:
+            self.registered.clear()
+            actor, row = await self.look(uid)
+            if actor is None or not self.claim_good(actor, row):
+                return True
+            remaining = deadline - asyncio.get_running_loop().time()
+            if remaining <= 0:
+                return False
+            try:
+                await asyncio.wait_for(self.registered.wait(), remaining)
+            except TimeoutError:
+                continue

@@ -1,0 +1,144 @@
+"""Resume: claim a slot, start the actor there, store that it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+
+import grpc
+
+from atenet.ateapi import records
+from atenet.ateapi.failure import CallError, not_found, precondition
+from atenet.ateapi.nodes import NodeError, handle_for
+from atenet.ateapi.store import WorkerRow
+from atenet.ateapi.workflows import changes, decide
+from atenet.ateapi.workflows.context import Context
+from atenet.ateapi.workflows.decide import ResumeStep, Verdict
+from atenet.ateapi.workflows.stops import reached
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["abandon", "resume"]
+
+_log = logging.getLogger(__name__)
+# Workers that die one after the other under the same actor; then the caller may retry.
+_MAX_CLAIMS = 4
+_ABANDON_SECONDS = 2.0
+
+_NO_ROOM = CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, "no free workers available")
+
+
+async def resume(context: Context, uid: str) -> tuple[pb.Actor, bool]:
+    """Brings the actor to RUNNING from wherever it stopped. Raises CallError.
+
+    The second value is False when there was nothing to do.
+
+    The caller holds the actor's operation lock.
+    """
+    for _ in range(_MAX_CLAIMS):
+        actor, row = await context.look(uid)
+        if actor is None:
+            raise not_found("the actor")
+        step = decide.resume_step(actor.status.state, claim_good=context.claim_good(actor, row))
+        if step is ResumeStep.DONE:
+            return actor, False
+        if step is ResumeStep.REFUSE:
+            raise precondition(_not_resumable(actor))
+        if step is ResumeStep.RECLAIM:
+            await abandon(context, actor, row)
+        if step is not ResumeStep.START:
+            actor, row = await _claim(context, uid)
+        started = await _start(context, actor, row)
+        if started is not None:
+            return started, True
+    raise CallError(grpc.StatusCode.UNAVAILABLE, "workers keep failing; retry")
+
+
+async def _claim(context: Context, uid: str) -> tuple[pb.Actor, WorkerRow | None]:
+    began = time.perf_counter()
+    claimed = await context.store.write(
+        changes.claim(uid, now=context.clock(), heard_after=context.heard_after)
+    )
+    if claimed is None:
+        raise _NO_ROOM
+    context.metrics.resume_phase("claim", time.perf_counter() - began)
+    reached("resume.claimed")
+    actor, row = await context.look(uid)
+    return actor or claimed, row
+
+
+async def _start(context: Context, actor: pb.Actor, row: WorkerRow | None) -> pb.Actor | None:
+    """RUNNING, or None when the claim's worker turned out to be gone. Raises CallError."""
+    began = time.perf_counter()
+    try:
+        await _ask_node(context, actor, row)
+    except NodeError as e:
+        await _refused(context, actor, e)
+        return None
+    context.metrics.resume_phase("start", time.perf_counter() - began)
+    reached("resume.started")
+    done = await context.store.write(changes.running(actor, now=context.clock()))
+    reached("resume.running")
+    context.metrics.resumed()
+    _log.info("actor resumed", extra=_fields(done))
+    return done
+
+
+async def _ask_node(context: Context, actor: pb.Actor, row: WorkerRow | None) -> None:
+    if row is None:
+        raise NodeError(grpc.StatusCode.UNAVAILABLE, "the worker is gone")
+    ref = actor.actor_template
+    template = await context.store.read(lambda tx: tx.templates.get(ref.atespace, ref.name))
+    if template is None:
+        raise not_found(f"the template of {records.actor_label(actor)}")
+    status = actor.status
+    snapshot = status.external_snapshot if status.HasField("external_snapshot") else None
+    timings = await context.nodes.start(
+        row.worker.node_endpoint, handle_for(actor), template, snapshot
+    )
+    context.metrics.start_timings(timings)
+
+
+async def _refused(context: Context, actor: pb.Actor, error: NodeError) -> None:
+    """Returns to have the claim moved; otherwise raises what the caller is told."""
+    uid = actor.metadata.uid
+    _, row = await context.look(uid)
+    verdict = decide.start_verdict(error.code, claim_good=context.claim_good(actor, row))
+    if verdict is Verdict.DOUBT:
+        moved = await context.claim_turns_bad(uid)
+        verdict = Verdict.MOVED if moved else Verdict.FATAL
+    _log.warning(
+        "start refused",
+        extra=_fields(actor) | {"verdict": verdict.value, "error": str(error)},
+    )
+    if verdict is Verdict.MOVED:
+        return
+    if verdict is Verdict.RETRY:
+        raise CallError(grpc.StatusCode.UNAVAILABLE, "the actor's node is unavailable; retry")
+    await context.store.write(changes.crash(uid, f"start failed: {error}", now=context.clock()))
+    raise CallError(grpc.StatusCode.INTERNAL, f"{records.actor_label(actor)} failed to start")
+
+
+async def abandon(context: Context, actor: pb.Actor, row: WorkerRow | None) -> None:
+    """Whatever may be left of it on the lost worker must not run beside the new one."""
+    if row is None:
+        return
+    with contextlib.suppress(NodeError):
+        await context.nodes.terminate(
+            row.worker.node_endpoint, handle_for(actor), seconds=_ABANDON_SECONDS
+        )
+
+
+def _not_resumable(actor: pb.Actor) -> str:
+    word = records.state_word(actor.status.state)
+    if actor.status.state == pb.ACTOR_STATE_CRASHED:
+        return f"{records.actor_label(actor)} is CRASHED and cannot be resumed"
+    return f"{records.actor_label(actor)} is {word}"
+
+
+def _fields(actor: pb.Actor) -> dict[str, str]:
+    return {
+        "atespace": actor.metadata.atespace,
+        "actor": actor.metadata.name,
+        "worker": actor.status.worker_assignment.worker.name,
+    }

@@ -1,0 +1,112 @@
+"""Suspend: name the snapshot, have the node store it, store that it is the actor's.
+
+Recovery from a lost worker is the same workflow: its node still has the files.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import grpc
+
+from atenet.ateapi import records
+from atenet.ateapi.failure import CallError, not_found, precondition
+from atenet.ateapi.nodes import NodeError, handle_for
+from atenet.ateapi.store import WorkerRow
+from atenet.ateapi.workflows import changes, decide
+from atenet.ateapi.workflows.context import Context
+from atenet.ateapi.workflows.decide import SuspendStep, Verdict
+from atenet.ateapi.workflows.stops import reached
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["suspend"]
+
+_log = logging.getLogger(__name__)
+
+
+async def suspend(context: Context, uid: str) -> pb.Actor:
+    """Brings the actor to SUSPENDED from wherever it stopped. Raises CallError.
+
+    The caller holds the actor's operation lock.
+    """
+    actor, row = await context.look(uid)
+    if actor is None:
+        raise not_found("the actor")
+    step = decide.suspend_step(actor.status.state)
+    if step is SuspendStep.DONE:
+        return actor
+    if step is SuspendStep.REFUSE:
+        word = records.state_word(actor.status.state)
+        raise precondition(f"{records.actor_label(actor)} is {word}")
+    if step is SuspendStep.BEGIN:
+        uri = context.snapshots.new_uri(actor.metadata)
+        actor = await context.store.write(changes.begin_suspend(uid, uri, now=context.clock()))
+        reached("suspend.begun")
+    return await _checkpoint(context, actor, row)
+
+
+async def _checkpoint(context: Context, actor: pb.Actor, row: WorkerRow | None) -> pb.Actor:
+    ref = actor.actor_template
+    template = await context.store.read(lambda tx: tx.templates.get(ref.atespace, ref.name))
+    scope = template.snapshot_config.content_scope if template else pb.SNAPSHOT_CONTENT_SCOPE_DATA
+    try:
+        await _ask_node(context, actor, row, scope)
+    except NodeError as e:
+        await _refused(context, actor, e)
+    reached("suspend.stored")
+    template_uid = template.metadata.uid if template else ""
+    done = await context.store.write(
+        changes.suspended(actor.metadata.uid, scope, template_uid, now=context.clock())
+    )
+    reached("suspend.done")
+    _log.info(
+        "actor suspended",
+        extra={"atespace": actor.metadata.atespace, "actor": actor.metadata.name},
+    )
+    return done
+
+
+async def _ask_node(
+    context: Context, actor: pb.Actor, row: WorkerRow | None, scope: pb.SnapshotContentScope
+) -> None:
+    if row is None:
+        raise NodeError(grpc.StatusCode.NOT_FOUND, "the worker is not known any more")
+    uri = actor.status.in_progress_snapshot_uri
+    try:
+        await context.nodes.checkpoint(row.worker.node_endpoint, handle_for(actor), uri, scope)
+    except NodeError as e:
+        good = context.claim_good(actor, row)
+        given_up = context.clock() - row.heartbeat_at > context.node_timeout
+        verdict = decide.checkpoint_verdict(e.code, claim_good=good, node_given_up=given_up)
+        if verdict is not Verdict.MOVED and verdict is not Verdict.DOUBT:
+            raise
+        await _ask_successor(context, actor, uri, scope, e)
+
+
+async def _ask_successor(
+    context: Context, actor: pb.Actor, uri: str, scope: pb.SnapshotContentScope, first: NodeError
+) -> None:
+    """An agent that knows only the worker's present epoch can still store what is on disk."""
+    if not await context.claim_turns_bad(actor.metadata.uid):
+        raise first
+    _, row = await context.look(actor.metadata.uid)
+    if row is None or row.worker.epoch == actor.status.worker_assignment.worker_epoch:
+        raise first
+    handle = handle_for(actor, epoch=row.worker.epoch)
+    await context.nodes.checkpoint(row.worker.node_endpoint, handle, uri, scope)
+
+
+async def _refused(context: Context, actor: pb.Actor, error: NodeError) -> None:
+    """Raises what the caller is told; stores CRASHED first if it is for good."""
+    uid = actor.metadata.uid
+    _, row = await context.look(uid)
+    given_up = row is None or context.clock() - row.heartbeat_at > context.node_timeout
+    verdict = decide.checkpoint_verdict(
+        error.code, claim_good=context.claim_good(actor, row), node_given_up=given_up
+    )
+    label = records.actor_label(actor)
+    _log.warning("checkpoint refused", extra={"actor": label, "error": str(error)})
+    if verdict is Verdict.RETRY:
+        raise CallError(grpc.StatusCode.UNAVAILABLE, "the actor's node is unavailable; retry")
+    await context.store.write(changes.crash(uid, f"snapshot failed: {error}", now=context.clock()))
+    raise CallError(grpc.StatusCode.INTERNAL, f"{label} could not be stored; it is CRASHED")
