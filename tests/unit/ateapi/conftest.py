@@ -1,0 +1,16 @@
+"""A running control plane with a scripted node agent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.control_plane import ControlPlane, control_plane
+
+
+@pytest.fixture
+async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+    async with control_plane(tmp_path) as made, made.in_process():
+        yield made
