@@ -15,13 +15,13 @@ from typing import Any
 
 import grpc.aio
 import httpx
-
 from atenet.ateapi.process import serving
 from atenet.ateapi.settings import Settings
 from atenet.identity import LocalIdentity, spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
 from atenet.rpc import MtlsChannel, mtls_channel
+
 from tests.support.fake_atelet import FakeAtelet
 
 
@@ -50,7 +50,9 @@ class ControlPlane:
                 await self.disconnect()
 
     @contextlib.asynccontextmanager
-    async def in_its_own_process(self, *, stop_at: str | None = None) -> AsyncIterator[ControlPlane]:
+    async def in_its_own_process(
+        self, *, stop_at: str | None = None
+    ) -> AsyncIterator[ControlPlane]:
         """`stop_at`: see atenet.ateapi.workflows.stops."""
         ready = self.root / "ready.json"
         ready.unlink(missing_ok=True)
@@ -75,11 +77,15 @@ class ControlPlane:
     async def _until_ready(self, ready: Path) -> None:
         assert self._process is not None
         async with asyncio.timeout(20):
-            while not ready.exists():
+            while (found := _read(ready)) is None:
                 if self._process.returncode is not None:
-                    raise AssertionError((self.root / "ateapi.log").read_text())
+                    raise AssertionError(self.log())
                 await asyncio.sleep(0.02)
-        self.addresses = json.loads(ready.read_text())
+        self.addresses = json.loads(found)
+
+    def log(self) -> str:
+        """What its own processes wrote on stderr."""
+        return _read(self.root / "ateapi.log") or ""
 
     async def killed(self) -> int:
         """Waits until the process has died by itself; its exit code (-9 for SIGKILL)."""
@@ -104,15 +110,9 @@ class ControlPlane:
             "client_credential": self.identity.credential("ateapi", spiffe.API_ID),
             "client_roots": self.identity.trust("pod-identity"),
             "node_roots": self.identity.trust("pod-identity"),
-            "actor_ca_cert": None,
-            "actor_ca_key": None,
-            "role": (),
             "worker_timeout": self.worker_timeout,
             "node_timeout": self.node_timeout,
             "drain_timeout": self.drain_timeout,
-            "stats_listen": "127.0.0.1:0",
-            "ready_file": None,
-            "log_level": "info",
         }
         return Settings(**(given | changed))
 
@@ -209,7 +209,9 @@ class ControlPlane:
         )
 
     @contextlib.asynccontextmanager
-    async def heartbeats(self, *names: str, every: float = 0.1, **given: Any) -> AsyncIterator[None]:
+    async def heartbeats(
+        self, *names: str, every: float = 0.1, **given: Any
+    ) -> AsyncIterator[None]:
         """These workers live while the block lasts."""
         service = self.worker_service()
 
@@ -241,6 +243,13 @@ class ControlPlane:
                 if pb.ActorState.Name(found.status.state) == f"ACTOR_STATE_{state}":
                     return found
                 await asyncio.sleep(0.02)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
 
 
 def ref(name: str, atespace: str = "team-a") -> pb.ObjectRef:

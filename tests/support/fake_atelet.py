@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import grpc
-
 from atenet.proto import atelet_pb2 as pb
 from atenet.proto import atelet_pb2_grpc as pb_grpc
 from atenet.rpc import mtls_server, peer_spiffe_id

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from typing import Any
-
 import click
 
-from atenet import __version__, logs
+from atenet import __version__, daemon
 from atenet.ateapi.process import run
-from atenet.ateapi.settings import Settings, options
-from atenet.errors import AteError
+from atenet.ateapi.settings import Settings
+from atenet.flags import options_for
 
 __all__ = ["main"]
 
@@ -23,13 +19,7 @@ def main() -> None:
 
 
 @main.command()
-@options
-def serve(**given: Any) -> None:
+@options_for(Settings)
+def serve(settings: Settings) -> None:
     """Serves until SIGTERM. Logs go to stderr as JSON lines; nothing goes to stdout."""
-    settings = Settings(**given)
-    logs.configure("ateapi", settings.log_level)
-    try:
-        asyncio.run(run(settings))
-    except AteError as e:
-        click.echo(f"error: {e}", err=True)
-        sys.exit(1)
+    daemon.run("ateapi", settings.log_level, lambda stop: run(settings, stop))

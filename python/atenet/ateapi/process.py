@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-import signal
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
@@ -25,9 +22,8 @@ from atenet.ateapi.stats import StatsServer
 from atenet.ateapi.store.sqlite import SqliteStore
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
-from atenet.errors import AteError
+from atenet.daemon import Stop, announce_ready
 from atenet.identity import Authority
-from atenet.identity.files import write_public
 from atenet.rpc import MtlsServer, mtls_server
 
 __all__ = ["run", "serving"]
@@ -35,19 +31,12 @@ __all__ = ["run", "serving"]
 _log = logging.getLogger(__name__)
 
 
-async def run(settings: Settings) -> None:
-    """Serves until SIGTERM or SIGINT, then drains. Raises AteError when it cannot start."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+async def run(settings: Settings, stop: Stop) -> None:
+    """Serves until `stop` is set, then drains. Raises AteError when it cannot start."""
     async with serving(settings) as addresses:
-        if settings.ready_file is not None:
-            write_public(settings.ready_file, json.dumps(addresses).encode())
-        _log.info("serving", extra=addresses)
+        announce_ready(settings.ready_file, addresses)
         await stop.wait()
         _log.info("draining")
-    _log.info("stopped")
 
 
 @contextlib.asynccontextmanager
@@ -90,7 +79,7 @@ def _api(settings: Settings, store: SqliteStore, nodes: Nodes) -> Api:
         context=context,
         operations=operations,
         watch=Watch(context, operations),
-        roles=Roles([*DEFAULT_BINDINGS, *settings.role]),
+        roles=Roles([*DEFAULT_BINDINGS, *settings.bindings]),
         metrics=metrics,
         clock=time.time,
     )
@@ -124,8 +113,5 @@ async def _set_health(health: HealthServicer, status: int) -> None:
 
 def _check_actor_authority(settings: Settings) -> None:
     """A bad authority is refused by name at the start, not at the first certificate."""
-    certificate, key = settings.actor_ca_cert, settings.actor_ca_key
-    if (certificate is None) != (key is None):
-        raise AteError("--actor-ca-cert and --actor-ca-key belong together")
-    if certificate is not None and key is not None:
-        Authority.load(Path(certificate), Path(key))
+    if settings.actor_ca_cert is not None and settings.actor_ca_key is not None:
+        Authority.load(settings.actor_ca_cert, settings.actor_ca_key)

@@ -6,9 +6,9 @@ import asyncio
 
 import grpc
 import pytest
-
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
+
 from tests.support.control_plane import ControlPlane, code_of, ref, resume, suspend
 
 Codes = grpc.StatusCode
