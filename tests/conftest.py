@@ -1,0 +1,40 @@
+"""Strictness for every test: what goes wrong beside a test fails it."""
+
+import logging
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+class _Faults(logging.Handler):
+    """Collects what asyncio would only log: exceptions that nobody awaited or handled."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(logging.Formatter().format(record))
+
+
+@pytest.fixture(autouse=True)
+def unhandled_loop_exceptions_fail() -> Iterator[None]:
+    faults = _Faults()
+    logger = logging.getLogger("asyncio")
+    logger.addHandler(faults)
+    try:
+        yield
+    finally:
+        logger.removeHandler(faults)
+    if faults.seen:
+        pytest.fail("unhandled on the event loop:\n" + "\n".join(faults.seen))
+
+
+@pytest.fixture(scope="session")
+def root() -> None:
+    """For tests that bind low ports, make namespaces or mounts. They never skip silently."""
+    if os.geteuid() != 0:
+        pytest.fail(
+            "this test needs root\nhint: run `make test` as root, or with sudo", pytrace=False
+        )
