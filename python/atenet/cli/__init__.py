@@ -1,0 +1,1 @@
+"""The commands: `ate` for people, `atenet` for the dataplane's processes."""

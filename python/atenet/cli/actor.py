@@ -1,0 +1,161 @@
+"""`ate actor ...`"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC
+from pathlib import Path
+
+import click
+from google.protobuf.json_format import MessageToDict
+
+from atenet.cli.control import DEADLINE_SECONDS, control, paged
+from atenet.cli.failure import BadInput
+from atenet.cli.home import home_option
+from atenet.cli.output import age, output_option, show, working
+from atenet.cli.refs import NAME, REF
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["actor"]
+
+
+@click.group()
+def actor() -> None:
+    """Create, look at, suspend and resume actors."""
+
+
+@actor.command()
+@click.argument("actor", type=REF)
+@click.option("-t", "--template", required=True, help="Template: <name> or <atespace>/<name>.")
+@click.option(
+    "-l", "--selector", multiple=True, metavar="KEY=VALUE", help="Only on workers with this label."
+)
+@home_option
+@output_option
+def create(
+    actor: pb.ObjectRef, template: str, selector: tuple[str, ...], home: Path, output: str
+) -> None:
+    """Create an actor. It sleeps until a request names it."""
+    source = template if "/" in template else f"{actor.atespace}/{template}"
+    wanted = pb.Actor(
+        metadata=pb.ResourceMetadata(atespace=actor.atespace, name=actor.name),
+        actor_template=REF.convert(source, None, None),
+        worker_selector=pb.Selector(match_labels=dict(map(_label, selector))),
+    )
+    with control(home) as stub:
+        made = stub.CreateActor(pb.CreateActorRequest(actor=wanted), timeout=DEADLINE_SECONDS)
+    if output == "json":
+        _show(output, [made])
+    else:
+        click.echo(f"actor {_name(actor)} created, {_state(made).lower()}")
+
+
+@actor.command()
+@click.argument("actor", type=REF)
+@home_option
+@output_option
+def get(actor: pb.ObjectRef, home: Path, output: str) -> None:
+    """Show one actor."""
+    with control(home) as stub:
+        found = stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
+    _show(output, [found])
+    if output == "table" and found.status.crash.message:
+        click.echo(f"crashed: {found.status.crash.message}")
+
+
+@actor.command("list")
+@click.argument("atespace", type=NAME, required=False, default=None)
+@home_option
+@output_option
+def list_(atespace: str | None, home: Path, output: str) -> None:
+    """List actors: all, or one atespace's."""
+    request = pb.ListActorsRequest(atespace=atespace or "")
+    with control(home) as stub:
+        found = list(paged(stub.ListActors, request, "actors"))
+    _show(output, found, many=True)
+
+
+@actor.command()
+@click.argument("actor", type=REF)
+@click.option("--force", is_flag=True, help="Also when it is running.")
+@home_option
+def delete(actor: pb.ObjectRef, force: bool, home: Path) -> None:
+    """Delete an actor and its snapshots."""
+    request = pb.DeleteActorRequest(actor=actor, any_state=force)
+    with control(home) as stub, working(f"deleting {_name(actor)}"):
+        stub.DeleteActor(request, timeout=DEADLINE_SECONDS)
+    click.echo(f"actor {_name(actor)} deleted")
+
+
+@actor.command()
+@click.argument("actor", type=REF)
+@home_option
+@output_option
+def suspend(actor: pb.ObjectRef, home: Path, output: str) -> None:
+    """Put an actor to sleep: its files are kept, its worker's slot is free."""
+    with control(home) as stub, working(f"suspending {_name(actor)}"):
+        began = time.monotonic()
+        request = pb.SuspendActorRequest(actor=actor)
+        now = stub.SuspendActor(request, timeout=DEADLINE_SECONDS).actor
+    _report(output, now, began)
+
+
+@actor.command()
+@click.argument("actor", type=REF)
+@home_option
+@output_option
+def resume(actor: pb.ObjectRef, home: Path, output: str) -> None:
+    """Wake an actor, as a request would."""
+    with control(home) as stub, working(f"resuming {_name(actor)}"):
+        began = time.monotonic()
+        request = pb.ResumeActorRequest(actor=actor)
+        now = stub.ResumeActor(request, timeout=DEADLINE_SECONDS).actor
+    _report(output, now, began)
+
+
+def _report(output: str, now: pb.Actor, began: float) -> None:
+    if output == "json":
+        _show(output, [now])
+        return
+    worker = _worker(now)
+    where = f" on {worker}" if worker != "-" else ""
+    took = (time.monotonic() - began) * 1000
+    click.echo(f"actor {_name(now.metadata)} is {_state(now).lower()}{where} ({took:.0f} ms)")
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise BadInput(f"--selector: {text!r} is not KEY=VALUE")
+    return key, value
+
+
+def _name(ref: pb.ObjectRef | pb.ResourceMetadata) -> str:
+    return f"{ref.atespace}/{ref.name}"
+
+
+def _state(found: pb.Actor) -> str:
+    return pb.ActorState.Name(found.status.state).removeprefix("ACTOR_STATE_")
+
+
+def _worker(found: pb.Actor) -> str:
+    return found.status.worker_assignment.worker_pod or "-"
+
+
+def _show(output: str, found: Iterable[pb.Actor], *, many: bool = False) -> None:
+    items = list(found)
+    data = [MessageToDict(item) for item in items]
+    rows = [
+        (
+            item.metadata.atespace,
+            item.metadata.name,
+            _state(item),
+            _worker(item),
+            _name(item.actor_template),
+            age(item.metadata.create_time.ToDatetime(tzinfo=UTC)),
+        )
+        for item in items
+    ]
+    columns = ("ATESPACE", "NAME", "STATE", "WORKER", "TEMPLATE", "AGE")
+    show(output, data if many else data[0], columns, rows)

@@ -1,0 +1,91 @@
+"""`ate up`: the whole system on this machine, in the background or in front."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from atenet.cli.home import home_option
+from atenet.cli.output import working
+from atenet.local.layout import Layout
+from atenet.local.settings import LocalSettings, flag_of, settings_fields
+from atenet.local.system import LocalSystem
+
+__all__ = ["up"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _settings_options(command: F) -> F:
+    """One flag (and ATE_ variable) for each field of LocalSettings."""
+    for field in reversed(settings_fields()):
+        many = isinstance(field.default, tuple)
+        option = click.option(
+            flag_of(field.name),
+            field.name,
+            type=str if many else type(field.default),
+            multiple=many,
+            default=field.default,
+            show_default=not many,
+            envvar=f"ATE_{field.name.upper()}",
+            show_envvar=True,
+            help=field.metadata["help"],
+        )
+        command = option(command)
+    return command
+
+
+@click.command()
+@home_option
+@click.option("--foreground", is_flag=True, help="Stay in front; ^C stops the system.")
+@_settings_options
+def up(home: Path, foreground: bool, **flags: Any) -> None:
+    """Start the whole system on this machine.
+
+    Starts control plane, node agent, workers and router, waits until all serve, and leaves them
+    running. Ports may be 0 (a free one); `ate status` shows the addresses.
+    """
+    settings = LocalSettings(**flags)
+    if foreground:
+        _in_front(home, settings)
+        return
+    system = LocalSystem(home)
+    with working("starting the system") as say:
+        waiting: dict[str, str] = {}
+        for event in system.start(settings):
+            if event["event"] == "ready":
+                ready = event
+            else:
+                waiting[event["name"]] = event["state"]
+                left = [name for name, state in waiting.items() if state != "ready"]
+                say(f"waiting for {', '.join(left)}" if left else "starting the system")
+    _welcome(system.layout, ready)
+
+
+def _in_front(home: Path, settings: LocalSettings) -> None:
+    from atenet import logs
+    from atenet.local.supervisor import Supervisor
+
+    logs.configure("supervisor", settings.log_level)
+
+    def report(event: dict[str, Any]) -> None:
+        if event["event"] == "ready":
+            _welcome(Layout(home), event)
+
+    asyncio.run(Supervisor(home, settings, report).run())
+
+
+def _welcome(layout: Layout, ready: dict[str, Any]) -> None:
+    router = next(p["addresses"] for p in ready["processes"] if p["name"] == "router")
+    count = sum(1 for p in ready["processes"] if p["name"].startswith("worker-"))
+    workers = f"{count} worker{'s' if count != 1 else ''}"
+    click.echo(f"up in {ready['ready_seconds']:.1f} s: ateapi, atelet, router, {workers}")
+    click.echo(f"  router  https://{router['https']}  http://{router['http']}")
+    click.echo(f"  state   {layout.home}")
+    click.echo(
+        "next: `ate template create -f FILE`, `ate actor create`, `ate curl`; `ate down` stops it"
+    )

@@ -1,0 +1,1 @@
+"""The demo: real software that nobody here wrote, woken through the whole path, each promise checked."""

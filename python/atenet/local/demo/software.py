@@ -1,0 +1,90 @@
+"""The actors of the demo, as templates: httpbin and datasette from PyPI, and a counter with a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["ATESPACE", "Software", "find_software"]
+
+ATESPACE = "demo"
+_TOP = Path(__file__).resolve().parents[4]
+# Where the sandboxes see the demo's virtual environment.
+_ENV = "/opt/demo"
+
+
+class Software:
+    """Where the software is on this machine, and the templates that run it."""
+
+    def __init__(self, environment: Path, counter: Path) -> None:
+        self.environment = environment
+        self.counter = counter
+
+    @property
+    def host_paths(self) -> tuple[str, ...]:
+        """What workers must be allowed to mount."""
+        return str(self.environment), str(self.counter)
+
+    def templates(self) -> list[pb.ActorTemplate]:
+        return [self._counter(), self._httpbin(), self._datasette()]
+
+    def _counter(self) -> pb.ActorTemplate:
+        container = pb.Container(
+            name="counter",
+            command=["/usr/bin/python3", "-S", "/opt/counter/counter.py"],
+            env=[pb.EnvVar(name="DATA", value="/data")],
+            wakeup_probe=pb.WakeupProbe(tcp_port=80, timeout_seconds=20),
+            mounts=[
+                pb.VolumeMount(volume="code", path="/opt/counter", read_only=True),
+                pb.VolumeMount(volume="data", path="/data"),
+            ],
+        )
+        volumes = [
+            pb.Volume(name="code", host_path=pb.HostPathVolume(path=str(self.counter))),
+            pb.Volume(name="data", durable_dir=pb.DurableDirVolume()),
+        ]
+        return _template("counter", container, volumes)
+
+    def _httpbin(self) -> pb.ActorTemplate:
+        words = ["gunicorn", "--bind", "0.0.0.0:80", "--threads", "8", "httpbin:app"]
+        return self._from_environment("httpbin", words, "/status/200")
+
+    def _datasette(self) -> pb.ActorTemplate:
+        words = ["datasette", "serve", "--memory", "--host", "0.0.0.0", "--port", "80"]  # noqa: S104 - inside its own network
+        return self._from_environment("datasette", words, "/-/versions.json")
+
+    def _from_environment(self, name: str, words: list[str], ready: str) -> pb.ActorTemplate:
+        container = pb.Container(
+            name=name,
+            command=[f"{_ENV}/bin/python", "-m", *words],
+            env=[pb.EnvVar(name="HOME", value="/tmp")],  # noqa: S108 - the sandbox's own
+            wakeup_probe=pb.WakeupProbe(
+                http_get=pb.HTTPGet(path=ready, port=80), timeout_seconds=60
+            ),
+            mounts=[pb.VolumeMount(volume="software", path=_ENV, read_only=True)],
+        )
+        source = pb.HostPathVolume(path=str(self.environment))
+        return _template(name, container, [pb.Volume(name="software", host_path=source)])
+
+
+def _template(name: str, container: pb.Container, volumes: list[pb.Volume]) -> pb.ActorTemplate:
+    return pb.ActorTemplate(
+        metadata=pb.ResourceMetadata(atespace=ATESPACE, name=name),
+        containers=[container],
+        volumes=volumes,
+        snapshot_config=pb.SnapshotConfig(content_scope=pb.SNAPSHOT_CONTENT_SCOPE_DATA),
+    )
+
+
+def find_software() -> Software:
+    """In the source tree that this package is installed from. Raises AteError."""
+    found = Software(_TOP / "build" / "demo", _TOP / "examples" / "counter")
+    for path in (found.environment / "bin" / "python", found.counter / "counter.py"):
+        if not path.exists():
+            raise AteError(
+                f"the demo's software is not set up: {path} is missing",
+                hint="run `make demo` in the source tree; it sets up what it needs",
+            )
+    return found

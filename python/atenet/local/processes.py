@@ -1,0 +1,166 @@
+"""Which processes a local system consists of, and their command lines. Pure: settings in, a list out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from atenet.identity import spiffe
+from atenet.local.layout import NODE, Layout
+from atenet.local.settings import LocalSettings
+
+__all__ = ["NAMESPACE", "POOL", "Credentials", "ProcessSpec", "plan"]
+
+NAMESPACE, POOL = "default", "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessSpec:
+    """One child: how to start it, where it serves, when it is stopped."""
+
+    name: str
+    argv: tuple[str, ...]
+    addresses: dict[str, str] = field(default_factory=dict)  # what -> host:port
+    stop_rank: int  # lower ranks are stopped, and gone, before higher ones are told to
+    stop_seconds: float  # after SIGTERM; then SIGKILL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """The files that processes prove themselves with and verify others by."""
+
+    api_pod: Path
+    api_service: Path
+    atelet: Path
+    worker: Path
+    pod_roots: Path
+    service_roots: Path
+    actor_ca: tuple[Path, Path]  # certificate, key
+
+
+def plan(layout: Layout, settings: LocalSettings, creds: Credentials) -> list[ProcessSpec]:
+    """Every child, in no order: each waits for what it needs, so that all start at once.
+
+    `settings` has no port 0 left.
+    """
+    numbers = range(1, settings.workers + 1)
+    return [
+        _ateapi(layout, settings, creds),
+        _atelet(layout, settings, creds),
+        *(_worker(layout, settings, creds, number) for number in numbers),
+        _router(layout, settings),
+    ]
+
+
+def _command(script: str, *arguments: str | Path) -> tuple[str, ...]:
+    """The console script beside our own interpreter: no PATH decides which atenet runs."""
+    return (str(Path(sys.executable).parent / script), *map(str, arguments))
+
+
+def _ateapi(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
+    listen = f"{settings.address}:{settings.api_port}"
+    stats = f"{settings.address}:{settings.api_stats_port}"
+    argv = _command(
+        "ateapi",
+        "serve",
+        *("--listen", listen),
+        *("--store", layout.store),
+        *("--server-credential", creds.api_service),
+        *("--client-credential", creds.api_pod),
+        *("--client-roots", creds.pod_roots),
+        *("--node-roots", creds.pod_roots),
+        *("--snapshots", layout.snapshots),
+        *("--actor-ca-cert", creds.actor_ca[0]),
+        *("--actor-ca-key", creds.actor_ca[1]),
+        *("--worker-timeout", f"{settings.worker_timeout:g}s"),
+        *("--stats-listen", stats),
+        *("--ready-file", layout.ready_file("ateapi")),
+        *("--log-level", settings.log_level),
+    )
+    return ProcessSpec(
+        name="ateapi",
+        argv=argv,
+        addresses={"grpc": listen, "stats": stats},
+        stop_rank=3,
+        stop_seconds=10,
+    )
+
+
+def _atelet(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
+    listen = f"{settings.address}:{settings.atelet_port}"
+    argv = _command(
+        "atelet",
+        *("--node", NODE),
+        *("--listen", listen),
+        *("--credential", creds.atelet),
+        *("--trust", creds.pod_roots),
+        *("--api", f"{settings.address}:{settings.api_port}"),
+        *("--api-roots", creds.service_roots),
+        *("--api-server-name", spiffe.API_SERVER_NAME),
+        *("--state-dir", layout.node),
+        *("--snapshots", layout.snapshots),
+        *("--socket", layout.atelet_socket),
+        *("--ready-file", layout.ready_file("atelet")),
+        *("--log-level", settings.log_level),
+    )
+    return ProcessSpec(
+        name="atelet", argv=argv, addresses={"grpc": listen}, stop_rank=2, stop_seconds=10
+    )
+
+
+def _worker(
+    layout: Layout, settings: LocalSettings, creds: Credentials, number: int
+) -> ProcessSpec:
+    name, ip = f"worker-{number}", settings.worker_address(number)
+    listen = f"{ip}:{settings.tunnel_port}"
+    argv = _command(
+        "ateworker",
+        *("--name", name),
+        *("--namespace", NAMESPACE),
+        *("--pool", POOL),
+        *("--listen", listen),
+        *("--ip", ip),
+        *("--slots", str(settings.slots)),
+        *("--atelet-socket", layout.atelet_socket),
+        *("--socket", layout.worker_socket(name)),
+        *("--credential", creds.worker),
+        *("--trust", creds.pod_roots),
+        *("--state-dir", layout.worker(name)),
+        *("--net-prefix", layout.net_prefix(number)),
+        *(word for path in settings.allow_host_path for word in ("--allow-host-path", path)),
+        *("--suspend-grace", f"{settings.suspend_grace:g}s"),
+        *("--ready-file", layout.ready_file(name)),
+        *("--log-level", settings.log_level),
+    )
+    return ProcessSpec(
+        name=name,
+        argv=argv,
+        addresses={"atunnel": listen},
+        stop_rank=1,
+        stop_seconds=settings.suspend_grace + 10,
+    )
+
+
+def _router(layout: Layout, settings: LocalSettings) -> ProcessSpec:
+    at = {
+        "https": settings.https_port,
+        "connect-tls": settings.connect_tls_port,
+        "http": settings.http_port,
+        "connect": settings.connect_port,
+        "stats": settings.stats_port,
+        "readiness": settings.readiness_port,
+    }
+    argv = _command(
+        "atenet",
+        "agentgateway",
+        *("-f", layout.router_config),
+        *("--ready-file", layout.ready_file("router")),
+    )
+    return ProcessSpec(
+        name="router",
+        argv=argv,
+        addresses={what: f"{settings.address}:{port}" for what, port in at.items()},
+        stop_rank=0,
+        stop_seconds=settings.drain_delay_ms / 1000 + 15,
+    )

@@ -1,0 +1,112 @@
+"""The router's static configuration for a local system, in AgentGateway's format. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from atenet.identity import spiffe
+from atenet.local.layout import Layout
+from atenet.local.settings import LocalSettings
+
+__all__ = ["render"]
+
+_HEADER = "# Written by `ate up` at every start: change it by the flags of `ate up`, not here.\n"
+
+
+def render(layout: Layout, settings: LocalSettings) -> str:
+    """YAML text. `settings` has no port 0 left."""
+    return _HEADER + yaml.safe_dump(_config(layout, settings), sort_keys=False)
+
+
+def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
+    identity, trust = layout.home / "identity" / "router", layout.home / "trust"
+    pod, service = str(identity / "pod.pem"), str(identity / "service.pem")
+    served = {"cert": service, "key": service}
+    listen = {"address": settings.address}
+    ingress = {"substrateIngress": _ingress(settings, pod, str(trust / "service-dns.pem"))}
+    return {
+        "config": {
+            "statsAddr": f"{settings.address}:{settings.stats_port}",
+            "readinessAddr": f"{settings.address}:{settings.readiness_port}",
+            "drain": {"delay": f"{settings.drain_delay_ms}ms"},
+        },
+        "gateways": {
+            "plain": {"port": settings.http_port, "protocol": "HTTP", **listen},
+            "secure": {
+                "port": settings.https_port,
+                "protocol": "HTTPS",
+                **listen,
+                "tls": served,
+            },
+        },
+        "binds": [
+            {
+                "port": settings.connect_port,
+                **listen,
+                "tunnelProtocol": "connect",
+                "listeners": [{"protocol": "HTTP", "routes": []}],
+            },
+            {
+                "port": settings.connect_tls_port,
+                **listen,
+                "tunnelProtocol": "connect",
+                "listeners": [{"protocol": "HTTPS", "tls": served, "routes": []}],
+            },
+            {
+                "mode": "internal",
+                "listeners": [
+                    {
+                        "protocol": "HTTP",
+                        "routes": [
+                            {
+                                "name": "actors-tunnelled",
+                                "policies": ingress,
+                                "backends": [{"backend": "/workers"}],
+                            }
+                        ],
+                    }
+                ],
+            },
+        ],
+        "backends": [
+            {
+                "name": "workers",
+                "dynamic": {},
+                "policies": {"backendTunnel": _tunnel(pod, str(trust / "pod-identity.pem"))},
+            }
+        ],
+        "routes": [
+            {
+                "name": "actors",
+                "gateways": ["plain", "secure"],
+                "matches": [{"path": {"pathPrefix": "/"}}],
+                "policies": ingress,
+                "backends": [{"backend": "/workers"}],
+            }
+        ],
+    }
+
+
+def _ingress(settings: LocalSettings, pod: str, roots: str) -> dict[str, Any]:
+    tls = {"cert": pod, "key": pod, "root": roots, "hostname": spiffe.API_SERVER_NAME}
+    return {
+        "host": f"{settings.address}:{settings.api_port}",
+        "policies": {"backendTLS": tls},
+        "connectTargetPort": settings.tunnel_port,
+        "cacheTtl": f"{settings.cache_ttl_ms}ms",
+        "requestParking": {
+            "budget": f"{settings.park_budget_ms}ms",
+            "max": settings.park_max,
+        },
+    }
+
+
+def _tunnel(pod: str, roots: str) -> dict[str, Any]:
+    tls = {"cert": pod, "key": pod, "root": roots, "insecureHost": True}
+    return {
+        "proxy": {"backend": "/workers"},
+        "mode": "connect",
+        "policies": {"backendTLS": tls},
+    }
