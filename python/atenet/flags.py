@@ -42,19 +42,31 @@ def seconds(text: str | float) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def options_for(settings: type[_S]) -> Callable[[Callable[[_S], None]], Callable[..., None]]:
-    """Turns `function(settings)` into one that click can give every flag of `settings` to."""
+def options_for(
+    settings: type[_S], *, variables: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Turns `function(settings, **others)` into one that click can give every flag of `settings` to.
 
-    def decorate(function: Callable[[_S], None]) -> Callable[..., None]:
+    `others` are parameters of options that stand beside this decorator. With `variables`, each
+    flag can also be set by an environment variable: this prefix and the field's name.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        fields = dataclasses.fields(settings)  # type: ignore[arg-type]
+
         def from_flags(**values: Any) -> None:
-            function(_construct(settings, values))
+            own = {field.name: values.pop(field.name) for field in fields}
+            function(_construct(settings, own), **values)
 
         from_flags.__doc__ = function.__doc__
         from_flags.__name__ = function.__name__
+        # What options beside this decorator, applied first, have left for click to collect.
+        vars(from_flags).update(vars(function))
         hints = typing.get_type_hints(settings)
         command: Callable[..., None] = from_flags
-        for field in reversed(dataclasses.fields(settings)):  # type: ignore[arg-type]
-            command = _option(field, hints[field.name])(command)
+        for field in reversed(fields):
+            variable = None if variables is None else f"{variables}{field.name.upper()}"
+            command = _option(field, hints[field.name], variable)(command)
         return command
 
     return decorate
@@ -67,7 +79,7 @@ def _construct(settings: type[_S], values: dict[str, Any]) -> _S:
         raise click.UsageError(str(e)) from e
 
 
-def _option(field: dataclasses.Field[Any], hint: Any) -> Callable[[Any], Any]:
+def _option(field: dataclasses.Field[Any], hint: Any, variable: str | None) -> Callable[[Any], Any]:
     kind, multiple = _kind(field, hint)
     required = field.default is _REQUIRED
     default = () if required and multiple else field.default
@@ -79,6 +91,8 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Callable[[Any], Any]:
         required=required,
         default=None if required else default,
         show_default=not required and field.default not in (None, ()),
+        envvar=variable,
+        show_envvar=variable is not None,
         help=field.metadata["help"],
     )
 

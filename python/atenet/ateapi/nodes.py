@@ -111,7 +111,7 @@ class Nodes:
                 roots=self._roots,
                 server_name=pod_dns_name(ATELET_ID),
             )
-            found = self._stubs[endpoint] = (channel, node_grpc.AteletStub(channel))  # type: ignore[no-untyped-call]
+            found = self._stubs[endpoint] = (channel, node_grpc.AteletStub(channel))
         return found[1]
 
 

@@ -72,6 +72,9 @@ def complain(error: AteError) -> None:
 
 
 def _usage(error: click.ClickException) -> None:
+    if isinstance(error.__cause__, AteError):
+        complain(error.__cause__)
+        return
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "ate"
     text = error.format_message().removesuffix(".")

@@ -3,53 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from atenet.cli.home import home_option
 from atenet.cli.output import working
+from atenet.flags import options_for
 from atenet.local.layout import Layout
-from atenet.local.settings import LocalSettings, flag_of, settings_fields
+from atenet.local.settings import LocalSettings
 from atenet.local.system import LocalSystem
 
 __all__ = ["up"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _settings_options(command: F) -> F:
-    """One flag (and ATE_ variable) for each field of LocalSettings."""
-    for field in reversed(settings_fields()):
-        many = isinstance(field.default, tuple)
-        option = click.option(
-            flag_of(field.name),
-            field.name,
-            type=str if many else type(field.default),
-            multiple=many,
-            default=field.default,
-            show_default=not many,
-            envvar=f"ATE_{field.name.upper()}",
-            show_envvar=True,
-            help=field.metadata["help"],
-        )
-        command = option(command)
-    return command
 
 
 @click.command()
 @home_option
 @click.option("--foreground", is_flag=True, help="Stay in front; ^C stops the system.")
-@_settings_options
-def up(home: Path, foreground: bool, **flags: Any) -> None:
+@options_for(LocalSettings, variables="ATE_")
+def up(settings: LocalSettings, home: Path, foreground: bool) -> None:
     """Start the whole system on this machine.
 
     Starts control plane, node agent, workers and router, waits until all serve, and leaves them
     running. Ports may be 0 (a free one); `ate status` shows the addresses.
     """
-    settings = LocalSettings(**flags)
     if foreground:
         _in_front(home, settings)
         return

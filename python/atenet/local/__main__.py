@@ -26,12 +26,11 @@ from atenet.local.supervisor import Supervisor
 @click.option("--report-fd", type=int, required=True, help="Where start-up events go.")
 def main(home: Path, settings: str, report_fd: int) -> None:
     """Runs one local system until it is told to stop."""
-    wanted = json.loads(settings)
-    wanted["allow_host_path"] = tuple(wanted["allow_host_path"])
-    logs.configure("supervisor", wanted["log_level"])
     report = _Report(report_fd)
     try:
-        asyncio.run(Supervisor(home, LocalSettings(**wanted), report).run())
+        wanted = LocalSettings.from_json(json.loads(settings))
+        logs.configure("supervisor", wanted.log_level)
+        asyncio.run(Supervisor(home, wanted, report).run())
     except AteError as error:
         report({"event": "error", "message": error.message, "hint": error.hint})
         sys.exit(1)

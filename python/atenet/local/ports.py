@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atenet.errors import AteError
-from atenet.local.settings import PORTS, LocalSettings, flag_of
+from atenet.flags import flag_name
+from atenet.local.settings import PORTS, LocalSettings
 
 __all__ = ["beside_others", "settle"]
 
@@ -29,7 +30,7 @@ def settle(settings: LocalSettings) -> LocalSettings:
     taken = {port for port in chosen.values() if port}
     for name, port in chosen.items():
         if port:
-            _check_free(flag_of(name), settings.address, port)
+            _check_free(flag_name(name), settings.address, port)
         else:
             chosen[name] = _free_port(settings.address, taken)
             taken.add(chosen[name])

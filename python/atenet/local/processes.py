@@ -128,7 +128,7 @@ def _worker(
         *("--trust", creds.pod_roots),
         *("--state-dir", layout.worker(name)),
         *("--net-prefix", layout.net_prefix(number)),
-        *(word for path in settings.allow_host_path for word in ("--allow-host-path", path)),
+        *(word for path in settings.allow_host_path for word in ("--allow-host-path", str(path))),
         *("--suspend-grace", f"{settings.suspend_grace:g}s"),
         *("--ready-file", layout.ready_file(name)),
         *("--log-level", settings.log_level),
@@ -162,5 +162,5 @@ def _router(layout: Layout, settings: LocalSettings) -> ProcessSpec:
         argv=argv,
         addresses={what: f"{settings.address}:{port}" for what, port in at.items()},
         stop_rank=0,
-        stop_seconds=settings.drain_delay_ms / 1000 + 15,
+        stop_seconds=settings.drain_delay + 15,
     )

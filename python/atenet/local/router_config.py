@@ -30,7 +30,7 @@ def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
         "config": {
             "statsAddr": f"{settings.address}:{settings.stats_port}",
             "readinessAddr": f"{settings.address}:{settings.readiness_port}",
-            "drain": {"delay": f"{settings.drain_delay_ms}ms"},
+            "drain": {"delay": _duration(settings.drain_delay)},
         },
         "gateways": {
             "plain": {"port": settings.http_port, "protocol": "HTTP", **listen},
@@ -95,9 +95,9 @@ def _ingress(settings: LocalSettings, pod: str, roots: str) -> dict[str, Any]:
         "host": f"{settings.address}:{settings.api_port}",
         "policies": {"backendTLS": tls},
         "connectTargetPort": settings.tunnel_port,
-        "cacheTtl": f"{settings.cache_ttl_ms}ms",
+        "cacheTtl": _duration(settings.cache_ttl),
         "requestParking": {
-            "budget": f"{settings.park_budget_ms}ms",
+            "budget": _duration(settings.park_budget),
             "max": settings.park_max,
         },
     }
@@ -110,3 +110,8 @@ def _tunnel(pod: str, roots: str) -> dict[str, Any]:
         "mode": "connect",
         "policies": {"backendTLS": tls},
     }
+
+
+def _duration(seconds: float) -> str:
+    """AgentGateway's durations are whole numbers with a unit."""
+    return f"{round(seconds * 1000)}ms"

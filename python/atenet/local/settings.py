@@ -3,66 +3,72 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from atenet.errors import AteError
+from atenet.flags import flag, flag_name, seconds
 
-__all__ = ["PORTS", "LocalSettings", "flag_of"]
-
-
-def _setting(default: Any, help_text: str) -> Any:
-    """A field whose `help` is the flag's text on the command line and in the documentation."""
-    return field(default=default, metadata={"help": help_text})
+__all__ = ["PORTS", "LocalSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSettings:
-    """The whole local system. Ports may be 0: a free one. Durations are in the unit they name."""
+    """The whole local system. Ports may be 0: a free one. Durations are seconds."""
 
-    workers: int = _setting(2, "How many workers to run.")
-    slots: int = _setting(4, "How many actors each worker holds at a time.")
-    address: str = _setting("127.0.0.1", "Loopback address of the control plane and the router.")
-    worker_network: str = _setting(
-        "127.1.0.0/24", "Loopback network of the workers: worker N gets its Nth address."
+    workers: int = flag("How many workers to run.", default=2)
+    slots: int = flag("How many actors each worker holds at a time.", default=4)
+    address: str = flag(
+        "Loopback address of the control plane and the router.", default="127.0.0.1"
     )
-    https_port: int = _setting(8443, "Router: HTTPS.")
-    connect_tls_port: int = _setting(8444, "Router: CONNECT over TLS.")
-    http_port: int = _setting(8080, "Router: plaintext HTTP.")
-    connect_port: int = _setting(8081, "Router: plaintext CONNECT.")
-    stats_port: int = _setting(15020, "Router: /metrics.")
-    readiness_port: int = _setting(15021, "Router: /readyz.")
-    api_port: int = _setting(7443, "ateapi: the control plane's gRPC.")
-    api_stats_port: int = _setting(7445, "ateapi: /metrics.")
-    atelet_port: int = _setting(7444, "atelet: the node agent's gRPC.")
-    tunnel_port: int = _setting(8443, "Workers: atunnel, on each worker's own address.")
-    cache_ttl_ms: int = _setting(5000, "Router: how long an assignment is reused.")
-    park_budget_ms: int = _setting(5000, "Router: how long a request may wait for room.")
-    park_max: int = _setting(1024, "Router: how many requests may wait; 0 turns parking off.")
-    drain_delay_ms: int = _setting(
-        0, "Router: how long to serve on after SIGTERM. Nothing on one machine needs to notice."
+    worker_network: str = flag(
+        "Loopback network of the workers: worker N has its Nth address.", default="127.1.0.0/24"
     )
-    suspend_grace: float = _setting(
-        5.0, "Workers: seconds that an actor's running requests have when it is suspended."
+    https_port: int = flag("Router: HTTPS.", default=8443)
+    connect_tls_port: int = flag("Router: CONNECT over TLS.", default=8444)
+    http_port: int = flag("Router: plaintext HTTP.", default=8080)
+    connect_port: int = flag("Router: plaintext CONNECT.", default=8081)
+    stats_port: int = flag("Router: /metrics.", default=15020)
+    readiness_port: int = flag("Router: /readyz.", default=15021)
+    api_port: int = flag("ateapi: the control plane's gRPC.", default=7443)
+    api_stats_port: int = flag("ateapi: /metrics.", default=7445)
+    atelet_port: int = flag("atelet: the node agent's gRPC.", default=7444)
+    tunnel_port: int = flag("Workers: atunnel, on each worker's own address.", default=8443)
+    cache_ttl: float = flag("Router: how long an assignment is reused.", default=5.0, kind=seconds)
+    park_budget: float = flag(
+        "Router: how long a request may wait for room.", default=5.0, kind=seconds
     )
-    worker_timeout: float = _setting(6.0, "ateapi: seconds after which a silent worker is lost.")
-    allow_host_path: tuple[str, ...] = _setting(
-        (), "Directory that templates may mount read-only (and what is below it). Repeatable."
+    park_max: int = flag("Router: how many requests may wait; 0 turns parking off.", default=1024)
+    drain_delay: float = flag(
+        "Router: how long to serve on after SIGTERM. Nothing on one machine has to notice first.",
+        default=0.0,
+        kind=seconds,
     )
-    log_level: str = _setting("info", "debug, info, warning or error.")
+    suspend_grace: float = flag(
+        "Workers: how long running requests may go on when their actor is suspended.",
+        default=5.0,
+        kind=seconds,
+    )
+    worker_timeout: float = flag(
+        "ateapi: a worker silent for this long is lost.", default=6.0, kind=seconds
+    )
+    allow_host_path: tuple[Path, ...] = flag(
+        "Directory that templates may mount read-only, with all below it. Repeatable.", default=()
+    )
+    log_level: str = flag("debug, info, warning or error.", default="info")
 
     def worker_address(self, number: int) -> str:
         """The address of worker `number` (from 1)."""
         return str(ipaddress.ip_network(self.worker_network)[number])
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raises AteError naming the flag that cannot be."""
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise AteError(
-                    f"{flag_of(name)}: {value} is out of range",
+                    f"{flag_name(name)}: {value} is out of range",
                     hint=f"use a value from {low} to {high}",
                 )
         _check_loopback("--address", self.address)
@@ -70,27 +76,36 @@ class LocalSettings:
         self._check_host_paths()
         self._check_ports()
 
+    def as_json(self) -> dict[str, Any]:
+        """For the supervisor's command line; `from_json` is its other half."""
+        paths = [str(path) for path in self.allow_host_path]
+        return {**asdict(self), "allow_host_path": paths}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> LocalSettings:
+        return cls(**{**given, "allow_host_path": tuple(map(Path, given["allow_host_path"]))})
+
     def _check_network(self) -> None:
-        flag = "--worker-network"
+        name = "--worker-network"
         try:
             network = ipaddress.ip_network(self.worker_network)
         except ValueError as error:
             raise AteError(
-                f"{flag}: {error}", hint="give a loopback network, e.g. 127.1.0.0/24"
+                f"{name}: {error}", hint="give a loopback network, e.g. 127.1.0.0/24"
             ) from error
-        _check_loopback(flag, str(network.network_address))
+        _check_loopback(name, str(network.network_address))
         if network.num_addresses < self.workers + 2:
             raise AteError(
-                f"{flag}: {network} has no room for {self.workers} workers",
+                f"{name}: {network} has no room for {self.workers} workers",
                 hint="give a larger network (a /24 holds 254), or fewer workers",
             )
 
     def _check_host_paths(self) -> None:
         for path in self.allow_host_path:
-            if not Path(path).is_dir():
+            if not (path.is_absolute() and path.is_dir()):
                 raise AteError(
-                    f"--allow-host-path: {path} is not a directory",
-                    hint="give an existing directory by its absolute path",
+                    f"--allow-host-path: {path} is not the absolute path of a directory",
+                    hint="give an existing directory, e.g. --allow-host-path $PWD/examples",
                 )
 
     def _check_ports(self) -> None:
@@ -99,7 +114,7 @@ class LocalSettings:
             port = getattr(self, name)
             if port and port in seen:
                 raise AteError(
-                    f"{flag_of(name)}: {port} is also {flag_of(seen[port])}",
+                    f"{flag_name(name)}: {port} is also {flag_name(seen[port])}",
                     hint="every port needs a number of its own; 0 picks a free one",
                 )
             seen[port] = name
@@ -123,32 +138,22 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("slots", 1, 1000),
     *((name, 0, 65535) for name in PORTS),
     ("tunnel_port", 1, 65535),
-    ("cache_ttl_ms", 0, 3_600_000),
-    ("park_budget_ms", 1, 600_000),
+    ("cache_ttl", 0, 3600),
+    ("park_budget", 0.001, 600),
     ("park_max", 0, 1_000_000),
-    ("drain_delay_ms", 0, 600_000),
+    ("drain_delay", 0, 600),
     ("suspend_grace", 0, 600),
     ("worker_timeout", 0.5, 600),
 )
 
 
-def flag_of(name: str) -> str:
-    """`https_port` -> `--https-port`."""
-    return "--" + name.replace("_", "-")
-
-
-def _check_loopback(flag: str, address: str) -> None:
+def _check_loopback(name: str, address: str) -> None:
     try:
         loopback = ipaddress.IPv4Address(address).is_loopback
     except ValueError:
         loopback = False
     if not loopback:
         raise AteError(
-            f"{flag}: {address} is not an IPv4 loopback address",
+            f"{name}: {address} is not an IPv4 loopback address",
             hint="a local system serves this machine only: use 127.x.y.z",
         )
-
-
-def settings_fields() -> tuple[Field[Any], ...]:
-    """The settings in order, for whoever makes flags or documentation of them."""
-    return fields(LocalSettings)

@@ -80,7 +80,7 @@ class Supervisor:
             "since": self._since,
             "ready": self._ready_seconds is not None and not self._stopping.is_set(),
             "ready_seconds": self._ready_seconds,
-            "settings": asdict(self.settings),
+            "settings": self.settings.as_json(),
             "processes": [child.describe() for child in self._children],
         }
 
@@ -88,7 +88,6 @@ class Supervisor:
 
     def _prepare(self) -> None:
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
-        self.settings.check()
         check_machine()
         self.layout.check_length(self.settings.workers)
         prepare_home(self.layout)

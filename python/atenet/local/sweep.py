@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from atenet.local.layout import Layout
-from atenet.worker.network import netns
 
-__all__ = ["MARK", "Swept", "find_processes", "sweep"]
+__all__ = ["MARK", "Swept", "find_namespaces", "find_processes", "sweep"]
 
 # The variable that marks our processes; its value is Layout.system_id.
 MARK = "ATE_SYSTEM"
@@ -33,6 +32,26 @@ class Swept:
 
     def __bool__(self) -> bool:
         return bool(self.processes or self.namespaces)
+
+
+def find_namespaces(family: str) -> list[str]:
+    """The network namespaces of this system's workers."""
+    return sorted(entry.name for entry in Path("/run/netns").glob(f"{family}*"))
+
+
+def _clear_networks(family: str) -> list[str]:
+    """Namespaces (with what still runs in them) and cgroups of all workers; returns the former."""
+    tree = Path("/sys/fs/cgroup")
+    groups = any(f for kind in ("", "*/") for f in tree.glob(f"{kind}atenet/{family}*"))
+    found = find_namespaces(family)
+    if found or groups:
+        # Late: after an orderly stop there is nothing, and then this costs a start nothing.
+        from atenet.worker.network import clear_leftovers
+        from atenet.worker.sandbox import Cgroups
+
+        clear_leftovers(family)
+        Cgroups(family).clear()
+    return found
 
 
 def find_processes(system_id: str) -> list[int]:
@@ -58,14 +77,7 @@ def sweep(layout: Layout, *, grace_seconds: float = 5.0) -> Swept:
             break
         swept.processes += processes
         _end(processes, grace_seconds, lambda pid: _is_marked(pid, layout.system_id))
-    left = netns.names(layout.net_family)
-    if left:
-        inside = netns.processes_inside(left)
-        _end(inside, 0, lambda pid: pid in netns.processes_inside(left))
-        for name in left:
-            netns.remove(name)
-        swept.processes += inside
-        swept.namespaces += left
+    swept.namespaces = _clear_networks(layout.net_family)
     return swept
 
 

@@ -35,7 +35,6 @@ class LocalSystem:
 
         The last event is `ready`. Leaving early stops the system. Raises AteError.
         """
-        settings.check()
         check_machine()
         prepare_home(self.layout)
         reading, writing = os.pipe()
@@ -86,7 +85,7 @@ class LocalSystem:
 
     def _spawn(self, settings: LocalSettings, report: int) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "atenet.local", "--home", str(self.layout.home)]
-        words += ["--settings", json.dumps(asdict(settings)), "--report-fd", str(report)]
+        words += ["--settings", json.dumps(settings.as_json()), "--report-fd", str(report)]
         with self.layout.log("supervisor").open("ab") as log:
             return subprocess.Popen(
                 words,

@@ -59,7 +59,7 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
         await stack.enter_async_context(
             serve_unix(
                 settings.socket,
-                lambda server: ateworker_pb2_grpc.add_WorkerServicer_to_server(  # type: ignore[no-untyped-call]
+                lambda server: ateworker_pb2_grpc.add_WorkerServicer_to_server(
                     WorkerService(supervisor), server
                 ),
             )

@@ -44,7 +44,7 @@ class Registration:
     ) -> None:
         options = [("grpc.max_reconnect_backoff_ms", 1000), ("grpc.min_reconnect_backoff_ms", 100)]
         self._channel = grpc.aio.insecure_channel(f"unix:{agent}", options=options)
-        self._stub = atelet_pb2_grpc.WorkerSupportStub(self._channel)  # type: ignore[no-untyped-call]
+        self._stub = atelet_pb2_grpc.WorkerSupportStub(self._channel)
         self._reached: bool | None = None
         self._worker = worker
         self._socket = socket

@@ -23,9 +23,9 @@ class Software:
         self.counter = counter
 
     @property
-    def host_paths(self) -> tuple[str, ...]:
+    def host_paths(self) -> tuple[Path, ...]:
         """What workers must be allowed to mount."""
-        return str(self.environment), str(self.counter)
+        return self.environment, self.counter
 
     def templates(self) -> list[pb.ActorTemplate]:
         return [self._counter(), self._httpbin(), self._datasette()]

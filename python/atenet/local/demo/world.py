@@ -20,6 +20,7 @@ from atenet.errors import AteError
 from atenet.local.demo.software import ATESPACE, Software
 from atenet.local.ports import beside_others
 from atenet.local.settings import LocalSettings
+from atenet.local.sweep import find_namespaces, find_processes
 from atenet.local.system import LocalSystem
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto.ateapi_pb2_grpc import ControlStub
@@ -178,10 +179,7 @@ def _furnish(stub: ControlStub, software: Software) -> None:
 
 def left_behind(system: LocalSystem) -> list[str]:
     """What a stopped system still has on this machine: should be nothing."""
-    from atenet.local.sweep import find_processes
-    from atenet.worker.network import netns
-
     if system.status() is not None:
         raise AteError(f"the demo's system still runs on {system.layout.home}")
     processes = [f"process {pid}" for pid in find_processes(system.layout.system_id)]
-    return processes + [f"namespace {n}" for n in netns.names(system.layout.net_family)]
+    return processes + [f"namespace {n}" for n in find_namespaces(system.layout.net_family)]
