@@ -9,14 +9,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from atenet._engine import EngineError, Tunnel
 from atenet.errors import AteError
 from atenet.identity.spiffe import ROUTER_ID
 from atenet.worker.network import ACTOR_ADDRESS
-
-if TYPE_CHECKING:
-    from atenet import _engine
 
 __all__ = ["Incarnation", "Ingress", "TunnelIngress", "tunnel_config"]
 
@@ -44,7 +42,7 @@ class Ingress(Protocol):
 class TunnelIngress:
     """`threads`: the engine's calls wait on them; one per actor that closes at the same time."""
 
-    def __init__(self, tunnel: _engine.Tunnel, threads: Executor) -> None:
+    def __init__(self, tunnel: Tunnel, threads: Executor) -> None:
         self._tunnel = tunnel
         self._threads = threads
 
@@ -72,7 +70,7 @@ class TunnelIngress:
     async def _on_thread(self, call: Callable[[], None]) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(self._threads, call)
-        except (ValueError, RuntimeError) as e:
+        except (ValueError, EngineError) as e:
             raise AteError(f"atunnel: {e}") from e
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from atenet import daemon, flags
+from atenet._engine import EngineError, Tunnel, socket_in_netns
 from atenet.errors import AteError
 from atenet.identity.spiffe import pod_id
 from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
@@ -90,8 +91,6 @@ async def _clean_start(settings: WorkerSettings, threads: ThreadPoolExecutor) ->
 async def _tunnel(
     settings: WorkerSettings, threads: ThreadPoolExecutor
 ) -> AsyncIterator[tuple[TunnelIngress, str]]:
-    from atenet._engine import EngineError, Tunnel  # late: `--help` works without the engine
-
     try:
         tunnel = Tunnel(tunnel_config(settings.listen, settings.credential, settings.trust))
         bound = tunnel.start()
@@ -107,8 +106,6 @@ async def _tunnel(
 def _hosting(
     settings: WorkerSettings, networks: PairPool, sandbox: ProcessSandbox, ingress: TunnelIngress
 ) -> tuple[Supervisor, Registration]:
-    from atenet._engine import socket_in_netns
-
     supervisor = Supervisor(
         Parts(
             networks=networks,

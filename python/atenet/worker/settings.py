@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from atenet._engine import check_name
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.worker.network import check_prefix
 
 __all__ = ["WorkerSettings"]
 
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +53,10 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         """Raises AteError naming the flag."""
         for name in ("name", "namespace", "pool"):
-            if not _LABEL.fullmatch(getattr(self, name)):
-                raise AteError(f"--{name} {getattr(self, name)!r} is not a lower-case DNS label")
+            try:
+                check_name(getattr(self, name))
+            except ValueError as e:
+                raise AteError(f"--{name} {getattr(self, name)!r}: {e}") from e
         check_prefix(self.net_prefix)
         if not 1 <= len(self.ip) <= 2:
             raise AteError("--ip must be given once or twice", hint="give the worker's address")

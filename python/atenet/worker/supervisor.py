@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from typing import Any
 
 from atenet.errors import AteError
+from atenet.operations import Operations
 from atenet.proto import ateapi_pb2, atelet_pb2
 from atenet.worker.ingress import Incarnation
 from atenet.worker.sandbox import DEFAULT_CLASS, InvalidTemplateError, Sandbox, output
@@ -20,7 +20,6 @@ __all__ = ["DrainingError", "FullError", "NotHostedError", "Supervisor"]
 
 _log = logging.getLogger(__name__)
 _LOG_CHECK_SECONDS = 1.0
-_T = TypeVar("_T")
 
 
 class FullError(AteError):
@@ -56,8 +55,7 @@ class Supervisor:
         self._allowed = allowed_host_paths
         self._changed = changed
         self._workloads: dict[str, Workload] = {}
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._operations = Operations()
         self._draining = False
 
     async def run(
@@ -67,20 +65,20 @@ class Supervisor:
 
         Raises AteError: InvalidTemplateError, FullError, DrainingError, or why it did not start.
         """
-        return await self._detached(self._run(actor, template, actor_dir))
+        return await self._operations.detached(self._run(actor, template, actor_dir))
 
     async def checkpoint(self, actor: Incarnation) -> bool:
         """Stops it with grace; its durable directories then hold what a snapshot will hold.
 
         True if it had ended by itself. Raises NotHostedError.
         """
-        return await self._detached(self._checkpoint(actor))
+        return await self._operations.detached(self._checkpoint(actor))
 
     async def terminate(self, actor: Incarnation) -> None:
         """Stops it without grace, wherever it stands. Succeeds when it is not here."""
         if (workload := self._workloads.get(actor.uid)) is not None:
             workload.abort()
-        await self._detached(self._terminate(actor))
+        await self._operations.detached(self._terminate(actor))
 
     def workloads(self) -> list[Workload]:
         return list(self._workloads.values())
@@ -111,12 +109,12 @@ class Supervisor:
         for result in await asyncio.gather(*ending, return_exceptions=True):
             if isinstance(result, BaseException):
                 _log.error("an actor could not be stopped in order", exc_info=result)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._operations.settled()
 
     async def _run(
         self, actor: Incarnation, template: ateapi_pb2.ActorTemplate, actor_dir: Path
     ) -> atelet_pb2.StartTimings:
-        async with self._lock(actor.uid):
+        async with self._operations.lock(actor.uid):
             here = self._workloads.get(actor.uid)
             if here is not None and here.state is State.READY:
                 return here.timings
@@ -171,7 +169,7 @@ class Supervisor:
     @asynccontextmanager
     async def _taken(self, uid: str) -> AsyncIterator[Workload | None]:
         """The workload under its lock; it is forgotten unless the body fails."""
-        async with self._lock(uid):
+        async with self._operations.lock(uid):
             workload = self._workloads.get(uid)
             yield workload
             if workload is not None:
@@ -179,10 +177,10 @@ class Supervisor:
                 _log.info("actor left", extra=_fields(workload.actor))
 
     def _on_exit(self, workload: Workload) -> None:
-        self._spawn(self._settle(workload))
+        self._operations.spawn(self._settle(workload))
 
     async def _settle(self, workload: Workload) -> None:
-        async with self._lock(workload.actor.uid):
+        async with self._operations.lock(workload.actor.uid):
             if self._workloads.get(workload.actor.uid) is workload:
                 _log.warning(
                     "actor ended by itself",
@@ -190,25 +188,6 @@ class Supervisor:
                 )
                 await workload.settle_exit()
         self._changed()
-
-    def _lock(self, uid: str) -> asyncio.Lock:
-        return self._locks.setdefault(uid, asyncio.Lock())
-
-    async def _detached(self, operation: Coroutine[Any, Any, _T]) -> _T:
-        """The caller may leave; the operation goes on to its end, and a repeated call joins it."""
-        return await asyncio.shield(self._spawn(operation))
-
-    def _spawn(self, operation: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        task = asyncio.get_running_loop().create_task(operation)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return task
-
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        # Callers that are still there see it too; for one that left this is the only trace.
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.warning("operation failed", extra={"error": str(error)})
 
 
 def _fields(actor: Incarnation) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Where actors run: the interface, the process class, and what both share."""
 
+from atenet.worker.sandbox.account import account_of
 from atenet.worker.sandbox.cgroup import Cgroups, LimitsUnavailableError
 from atenet.worker.sandbox.interface import DEFAULT_CLASS, Exit, Launch, Sandbox, SandboxGroup
 from atenet.worker.sandbox.limits import Limits
@@ -25,6 +26,7 @@ __all__ = [
     "ProcessSandbox",
     "Sandbox",
     "SandboxGroup",
+    "account_of",
     "plan_containers",
     "volume_directories",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from atenet._engine import check_name
 from atenet.errors import AteError
 from atenet.proto import ateapi_pb2
 from atenet.worker.sandbox.account import HOME
@@ -18,7 +19,6 @@ __all__ = ["Bind", "ContainerPlan", "InvalidTemplateError", "plan_containers", "
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What the sandbox itself puts there; a volume must not cover or contain it.
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys")
@@ -191,8 +191,10 @@ def _absolute(path: str, where: str) -> str:
 
 
 def _check_name(name: str, where: str, taken: list[str]) -> None:
-    if not _NAME.fullmatch(name):
-        raise InvalidTemplateError(f"{where} {name!r} is not a lower-case DNS label")
+    try:
+        check_name(name)
+    except ValueError as e:
+        raise InvalidTemplateError(f"{where} {name!r}: {e}") from e
     if name in taken:
         raise InvalidTemplateError(f"{where} {name!r} is used twice")
 

@@ -1,0 +1,70 @@
+"""Makes sure that nothing of an actor runs on this node, without asking its worker.
+
+An actor's processes have an account that nobody else has, so a worker that died, hangs or lies
+cannot keep them alive, and what is on disk is final.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from atenet.errors import AteError
+from atenet.worker.sandbox import account_of
+
+__all__ = ["FenceError", "fence"]
+
+_DEADLINE_SECONDS = 5.0
+
+
+class FenceError(AteError):
+    """The actor's processes do not die."""
+
+
+def fence(actor_uid: str) -> int:
+    """Kills every process of the actor and waits for its end; blocks. Returns how many."""
+    account = account_of(actor_uid)
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    killed = 0
+    # Again until a look finds none: one may be started while we kill the others.
+    while processes := list(_processes(account)):
+        for pid in processes:
+            killed += _kill(pid, account, deadline)
+        if time.monotonic() > deadline:
+            raise FenceError(f"processes of actor {actor_uid} do not die: {processes}")
+    return killed
+
+
+def _processes(account: int) -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and _is_of(entry, account):
+            yield int(entry.name)
+
+
+def _is_of(process: Path, account: int) -> bool:
+    with suppress(OSError):
+        return process.stat().st_uid == account
+    return False
+
+
+def _kill(pid: int, account: int, deadline: float) -> int:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return 0
+    try:
+        # Asked again now that the number cannot change hands.
+        if not _is_of(Path(f"/proc/{pid}"), account):
+            return 0
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        return 1
+    except ProcessLookupError:
+        return 0
+    finally:
+        os.close(descriptor)

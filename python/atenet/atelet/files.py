@@ -1,0 +1,85 @@
+"""Each actor's files on this node: `<root>/<uid>/volumes/<name>` and `<root>/<uid>/logs`."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from atenet._engine import check_name
+from atenet.errors import AteError
+
+__all__ = ["ActorFiles"]
+
+_log = logging.getLogger(__name__)
+_UID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
+_LOGS_KEPT_SECONDS = 7 * 24 * 3600.0
+
+
+class ActorFiles:
+    """Every method blocks: call it on a thread."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def directory(self, uid: str) -> Path:
+        """Raises AteError when `uid` cannot be one."""
+        if not _UID.fullmatch(uid):
+            raise AteError(f"actor_uid {uid!r} is not a uid")
+        return self._root / uid
+
+    def volumes_directory(self, uid: str) -> Path:
+        return self.directory(uid) / "volumes"
+
+    def volumes(self, uid: str) -> dict[str, Path] | None:
+        """The durable directories that are on this node, by volume name; None without any."""
+        try:
+            found = sorted(self.volumes_directory(uid).iterdir())
+        except FileNotFoundError:
+            return None
+        return {path.name: path for path in found}
+
+    def discard(self, uid: str) -> None:
+        """Removes the durable directories; the logs stay for a while, to explain what happened."""
+        directory = self.volumes_directory(uid)
+        doomed = directory.with_name("volumes.doomed")
+        shutil.rmtree(doomed, ignore_errors=True)
+        try:
+            # First out of the way in one step: half a directory must never be taken for one.
+            directory.rename(doomed)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(doomed)
+
+    def prepare(self, uid: str, names: Iterable[str]) -> Path:
+        """Makes the durable directories that are not there yet; returns the actor's directory.
+
+        Raises AteError when a volume's name cannot be a file's.
+        """
+        directory = self.directory(uid)
+        for name in names:
+            try:
+                check_name(name)
+            except ValueError as e:
+                raise AteError(f"template.volumes name {name!r}: {e}") from e
+            (directory / "volumes" / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for private in (directory, directory / "volumes", directory / "logs"):
+            private.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return directory
+
+    def forget_old_logs(self, now: float | None = None) -> None:
+        """Removes the directories of actors that left this node long ago."""
+        limit = (time.time() if now is None else now) - _LOGS_KEPT_SECONDS
+        for directory in self._root.iterdir():
+            if not (directory / "volumes").exists() and _last_change(directory) < limit:
+                shutil.rmtree(directory, ignore_errors=True)
+                _log.info("forgot an actor's old logs", extra={"actor_uid": directory.name})
+
+
+def _last_change(directory: Path) -> float:
+    times = [path.lstat().st_mtime for path in (directory / "logs").glob("*")]
+    return max(times, default=directory.lstat().st_mtime)

@@ -1,0 +1,106 @@
+"""`atelet`: puts the node agent together and serves until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import click
+
+from atenet import daemon, flags
+from atenet.atelet.files import ActorFiles
+from atenet.atelet.node import NodeAgent
+from atenet.atelet.service import AteletService
+from atenet.atelet.settings import AteletSettings
+from atenet.atelet.snapshot import SnapshotStore
+from atenet.atelet.support import WorkerSupport
+from atenet.atelet.workers import Workers
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2_grpc, atelet_pb2_grpc
+from atenet.rpc import MtlsServer, mtls_channel, mtls_server
+from atenet.rpc.unix import serve_unix
+
+__all__ = ["main", "serve"]
+
+_GRACE_SECONDS = 5.0
+_HOUSEKEEPING_SECONDS = 3600.0
+
+
+@click.command(context_settings={"max_content_width": 100})
+@flags.options_for(AteletSettings)
+def main(settings: AteletSettings) -> None:
+    """Starts, stores and ends actors on this node's workers for the control plane. Needs root."""
+    daemon.run("atelet", settings.log_level, lambda stop: serve(settings, stop))
+
+
+async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
+    """Runs the agent until `stop` is set. Raises AteError when it cannot start."""
+    if os.geteuid() != 0:
+        raise AteError("a node agent needs root", hint="start it with sudo, or as a privileged pod")
+    files, snapshots, workers = await asyncio.to_thread(_open, settings)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(workers.close)
+        node = NodeAgent(files, snapshots, workers)
+        stack.push_async_callback(node.close)
+        control = mtls_channel(
+            settings.api,
+            credential=settings.credential,
+            roots=settings.api_roots,
+            server_name=settings.api_server_name,
+        )
+        stack.push_async_callback(control.close)
+        bound = await stack.enter_async_context(_served(settings, node))
+        support = WorkerSupport(
+            workers,
+            ateapi_pb2_grpc.WorkerServiceStub(control),  # type: ignore[no-untyped-call]
+            node=settings.node,
+            endpoint=settings.advertise or bound,
+        )
+        await stack.enter_async_context(
+            serve_unix(
+                settings.socket,
+                lambda server: atelet_pb2_grpc.add_WorkerSupportServicer_to_server(  # type: ignore[no-untyped-call]
+                    support, server
+                ),
+            )
+        )
+        daemon.announce_ready(settings.ready_file, {"grpc": bound})
+        await _housekeeping(files, stop)
+
+
+def _open(settings: AteletSettings) -> tuple[ActorFiles, SnapshotStore, Workers]:
+    """Raises AteError naming the directory that cannot be used."""
+    try:
+        for directory in (settings.state_dir, settings.snapshots):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files = ActorFiles(settings.state_dir / "actors")
+    except OSError as e:
+        raise AteError(f"cannot use {e.filename}: {e.strerror}", hint="see --state-dir") from e
+    workers = Workers(settings.state_dir / "workers.json", silent_after=settings.worker_timeout)
+    return files, SnapshotStore(settings.snapshots), workers
+
+
+@asynccontextmanager
+async def _served(settings: AteletSettings, node: NodeAgent) -> AsyncIterator[str]:
+    """Serves the control plane; gives the bound address."""
+    serving: MtlsServer = mtls_server(
+        settings.listen, credential=settings.credential, client_roots=settings.trust
+    )
+    atelet_pb2_grpc.add_AteletServicer_to_server(AteletService(node), serving.server)  # type: ignore[no-untyped-call]
+    await serving.server.start()
+    try:
+        yield serving.address
+    finally:
+        await serving.server.stop(_GRACE_SECONDS)
+
+
+async def _housekeeping(files: ActorFiles, stop: daemon.Stop) -> None:
+    """Returns when `stop` is set."""
+    while not stop.is_set():
+        await asyncio.to_thread(files.forget_old_logs)
+        try:
+            await asyncio.wait_for(stop.wait(), _HOUSEKEEPING_SECONDS)
+        except TimeoutError:
+            continue

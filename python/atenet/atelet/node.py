@@ -1,0 +1,149 @@
+"""What the agent does for the control plane: start, store and end actors on this node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+
+from atenet.atelet.files import ActorFiles
+from atenet.atelet.snapshot import Manifest, SnapshotStore
+from atenet.atelet.stopping import end_elsewhere, stop
+from atenet.atelet.worker_calls import hosts, run_workload
+from atenet.atelet.workers import Workers
+from atenet.errors import AteError
+from atenet.operations import Operations
+from atenet.proto import ateapi_pb2, atelet_pb2
+
+__all__ = ["NodeAgent", "NothingStoredError"]
+
+_log = logging.getLogger(__name__)
+_DATA = ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_DATA
+
+
+class NothingStoredError(AteError):
+    """No file of this actor is on this node."""
+
+
+class NodeAgent:
+    """One operation at a time per actor; each goes on when its caller leaves, and repeating one
+    that took effect succeeds and changes nothing."""
+
+    def __init__(self, files: ActorFiles, snapshots: SnapshotStore, workers: Workers) -> None:
+        self._files = files
+        self._snapshots = snapshots
+        self._workers = workers
+        self._operations = Operations()
+
+    async def run(
+        self, handle: atelet_pb2.ActorHandle, template: ateapi_pb2.ActorTemplate
+    ) -> atelet_pb2.StartTimings:
+        """First start, on empty durable directories."""
+        return await self._operations.detached(self._start(handle, template, None))
+
+    async def restore(
+        self, handle: atelet_pb2.ActorHandle, template: ateapi_pb2.ActorTemplate, uri: str
+    ) -> atelet_pb2.StartTimings:
+        """Start on the directories of the snapshot."""
+        return await self._operations.detached(self._start(handle, template, uri))
+
+    async def checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str) -> bool:
+        """Stops the actor and stores its directories. True if it was found stopped.
+
+        Also for an incarnation of the worker that is gone: then what is on disk is stored.
+        """
+        return await self._operations.detached(self._checkpoint(handle, uri))
+
+    async def terminate(self, handle: atelet_pb2.ActorHandle) -> None:
+        """Stops the actor and removes its directories."""
+        await self._operations.detached(self._terminate(handle))
+
+    async def close(self) -> None:
+        """Waits for what was begun."""
+        await self._operations.settled()
+
+    async def _start(
+        self,
+        handle: atelet_pb2.ActorHandle,
+        template: ateapi_pb2.ActorTemplate,
+        uri: str | None,
+    ) -> atelet_pb2.StartTimings:
+        uid = handle.actor_uid
+        async with self._operations.lock(uid):
+            worker = self._workers.current(handle.worker, handle.worker_epoch)
+            await end_elsewhere(self._workers, handle)
+            fetched = 0.0
+            if not await hosts(worker, uid):
+                began = time.perf_counter()
+                await asyncio.to_thread(self._lay_out, uid, template, uri)
+                fetched = (time.perf_counter() - began) * 1000
+            worker.hosted.add(uid)
+            directory = self._files.directory(uid)
+            try:
+                timings = await run_workload(worker, handle, template, directory)
+            except BaseException:
+                worker.hosted.discard(uid)
+                raise
+            timings.fetch_ms = fetched
+            return timings
+
+    async def _checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str) -> bool:
+        uid = handle.actor_uid
+        async with self._operations.lock(uid):
+            done = await asyncio.to_thread(self._snapshots.find, uri)
+            if done is not None and done.actor_uid == uid:
+                return done.found_stopped
+            await end_elsewhere(self._workers, handle)
+            if await asyncio.to_thread(self._files.volumes, uid) is None:
+                raise NothingStoredError(f"nothing of actor {uid} is on this node")
+            found_stopped = await stop(self._workers, handle, with_grace=True)
+            described = _describe(handle, found_stopped)
+            await asyncio.to_thread(self._save, uri, described)
+            return found_stopped
+
+    async def _terminate(self, handle: atelet_pb2.ActorHandle) -> None:
+        async with self._operations.lock(handle.actor_uid):
+            await end_elsewhere(self._workers, handle)
+            await stop(self._workers, handle, with_grace=False)
+            await asyncio.to_thread(self._files.discard, handle.actor_uid)
+
+    def _lay_out(self, uid: str, template: ateapi_pb2.ActorTemplate, uri: str | None) -> None:
+        """Fresh directories: empty ones, or those of the snapshot. Blocks."""
+        self._files.discard(uid)
+        if uri is not None:
+            self._files.prepare(uid, ())
+            target = self._files.volumes_directory(uid)
+            target.rmdir()
+            self._snapshots.load(uri, target)
+        durable = [v.name for v in template.volumes if v.HasField("durable_dir")]
+        self._files.prepare(uid, durable)
+
+    def _save(self, uri: str, described: Manifest) -> None:
+        volumes = self._files.volumes(described.actor_uid)
+        if volumes is None:
+            raise NothingStoredError(f"nothing of actor {described.actor_uid} is on this node")
+        began = time.perf_counter()
+        manifest = self._snapshots.save(uri, volumes, described)
+        _log.info(
+            "stored a snapshot",
+            extra={
+                "actor_uid": manifest.actor_uid,
+                "uri": uri,
+                "bytes": sum(volume.size for volume in manifest.volumes),
+                "store_ms": round((time.perf_counter() - began) * 1000, 1),
+            },
+        )
+        self._files.discard(described.actor_uid)
+
+
+def _describe(handle: atelet_pb2.ActorHandle, found_stopped: bool) -> Manifest:
+    return Manifest(
+        atespace=handle.actor.atespace,
+        actor=handle.actor.name,
+        actor_uid=handle.actor_uid,
+        content_scope=ateapi_pb2.SnapshotContentScope.Name(_DATA),
+        created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        found_stopped=found_stopped,
+        volumes=(),
+    )

@@ -1,0 +1,109 @@
+"""atelet.Atelet over mTLS: only the control plane may call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from atenet.atelet.fence import FenceError
+from atenet.atelet.node import NodeAgent, NothingStoredError
+from atenet.atelet.snapshot import SnapshotDamagedError, SnapshotMissingError
+from atenet.atelet.worker_calls import WorkerCallError
+from atenet.atelet.workers import StaleWorkerError
+from atenet.errors import AteError
+from atenet.identity.spiffe import API_ID
+from atenet.proto import ateapi_pb2, atelet_pb2, atelet_pb2_grpc
+from atenet.rpc import peer_spiffe_id
+
+__all__ = ["AteletService"]
+
+Context = grpc.aio.ServicerContext[Any, Any]
+_CODES: tuple[tuple[type[AteError], grpc.StatusCode], ...] = (
+    (StaleWorkerError, grpc.StatusCode.FAILED_PRECONDITION),
+    (NothingStoredError, grpc.StatusCode.NOT_FOUND),
+    (SnapshotMissingError, grpc.StatusCode.NOT_FOUND),
+    (SnapshotDamagedError, grpc.StatusCode.DATA_LOSS),
+    (FenceError, grpc.StatusCode.UNAVAILABLE),
+    (AteError, grpc.StatusCode.INVALID_ARGUMENT),
+)
+
+
+class AteletService(atelet_pb2_grpc.AteletServicer):
+    def __init__(self, node: NodeAgent) -> None:
+        self._node = node
+
+    async def Run(self, request: atelet_pb2.RunRequest, context: Context) -> atelet_pb2.RunResponse:
+        async with _answered(context):
+            handle = _checked(request.handle)
+            timings = await self._node.run(handle, request.template)
+        return atelet_pb2.RunResponse(timings=timings)
+
+    async def Restore(
+        self, request: atelet_pb2.RestoreRequest, context: Context
+    ) -> atelet_pb2.RestoreResponse:
+        async with _answered(context):
+            handle = _checked(request.handle)
+            _data_only(request.content_scope)
+            timings = await self._node.restore(handle, request.template, request.snapshot_uri)
+        return atelet_pb2.RestoreResponse(timings=timings)
+
+    async def Checkpoint(
+        self, request: atelet_pb2.CheckpointRequest, context: Context
+    ) -> atelet_pb2.CheckpointResponse:
+        async with _answered(context):
+            handle = _checked(request.handle)
+            _data_only(request.content_scope)
+            found_stopped = await self._node.checkpoint(handle, request.snapshot_uri)
+        return atelet_pb2.CheckpointResponse(found_stopped=found_stopped)
+
+    async def Terminate(
+        self, request: atelet_pb2.TerminateRequest, context: Context
+    ) -> atelet_pb2.TerminateResponse:
+        async with _answered(context):
+            await self._node.terminate(_checked(request.handle))
+        return atelet_pb2.TerminateResponse()
+
+
+@asynccontextmanager
+async def _answered(context: Context) -> AsyncIterator[None]:
+    if peer_spiffe_id(context) != API_ID:
+        await context.abort(
+            grpc.StatusCode.PERMISSION_DENIED, "only the control plane may call the node agent"
+        )
+    try:
+        yield
+    except WorkerCallError as e:
+        await context.abort(e.code, str(e))
+    except AteError as e:
+        code = next(code for kind, code in _CODES if isinstance(e, kind))
+        await context.abort(code, str(e))
+    except OSError as e:
+        # A full disk, say: nothing is wrong with the actor, and it may be better next time.
+        await context.abort(grpc.StatusCode.UNAVAILABLE, f"node storage: {e}")
+
+
+def _checked(handle: atelet_pb2.ActorHandle) -> atelet_pb2.ActorHandle:
+    """Raises AteError naming the missing field."""
+    fields = {
+        "actor.atespace": handle.actor.atespace,
+        "actor.name": handle.actor.name,
+        "actor_uid": handle.actor_uid,
+        "worker": handle.worker,
+    }
+    for name, value in fields.items():
+        if not value:
+            raise AteError(f"handle.{name} is empty")
+    return handle
+
+
+def _data_only(scope: ateapi_pb2.SnapshotContentScope) -> None:
+    if scope not in (
+        ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_UNSPECIFIED,
+        ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_DATA,
+    ):
+        name = ateapi_pb2.SnapshotContentScope.Name(scope)
+        raise AteError(f"content_scope {name} is not supported: the process class keeps files only")

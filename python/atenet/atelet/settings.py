@@ -1,0 +1,49 @@
+"""What a node agent is started with: every flag, its default and its meaning, named once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from atenet._engine import check_name
+from atenet.errors import AteError
+from atenet.flags import flag, seconds
+from atenet.identity.spiffe import API_SERVER_NAME
+
+__all__ = ["AteletSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AteletSettings:
+    node: str = flag("Name of this node.")
+    listen: str = flag("Where to serve the control plane, host:port.", default="0.0.0.0:7444")
+    advertise: str | None = flag(
+        "Where the control plane reaches this agent, host:port. Default: what --listen bound.",
+        default=None,
+    )
+    credential: Path = flag("PEM with this agent's private key and certificate chain.")
+    trust: Path = flag("PEM with the pod-identity authorities, which callers must chain to.")
+    api: str = flag("Where the control plane is, host:port.")
+    api_roots: Path = flag("PEM with the service-DNS authorities, which it must chain to.")
+    api_server_name: str = flag("The name it must prove.", default=API_SERVER_NAME)
+    state_dir: Path = flag(
+        "Directory for this node's files: actors' durable directories and logs are below it."
+    )
+    snapshots: Path = flag("Directory of the snapshot store, shared with the control plane.")
+    socket: Path = flag("Unix socket to serve this node's workers on.")
+    worker_timeout: float = flag(
+        "How long a worker may be silent before its actors are ended over its head.",
+        default=6.0,
+        kind=seconds,
+    )
+    ready_file: Path | None = flag(
+        "File to make, with the bound addresses as JSON, once it serves.", default=None
+    )
+    log_level: str = flag("debug, info, warning or error.", default="info")
+
+    def __post_init__(self) -> None:
+        """Raises AteError naming the flag."""
+        try:
+            check_name(self.node)
+        except ValueError as e:
+            raise AteError(f"--node {self.node!r}: {e}") from e

@@ -1,0 +1,211 @@
+"""The snapshot store on a file system: `file://<root>/<atespace>/<actor uid>/<snapshot id>`.
+
+Each volume's archive is written and synced, then the manifest. A crash at any point leaves either
+a whole snapshot or a directory without a manifest, which is nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tarfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+import zstandard
+
+from atenet.atelet.snapshot import archive, extract
+from atenet.atelet.snapshot.manifest import (
+    FILE_NAME,
+    Manifest,
+    SnapshotDamagedError,
+    SnapshotMissingError,
+    VolumeEntry,
+)
+from atenet.errors import AteError
+
+__all__ = ["SnapshotStore"]
+
+# Fast above all: an actor is not suspended until this is done.
+_LEVEL = 1
+_DEPTH = 3
+
+
+class SnapshotStore:
+    """Every method blocks: call it on a thread."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    def find(self, uri: str) -> Manifest | None:
+        """The manifest of a committed snapshot. Raises SnapshotDamagedError."""
+        file = self._directory(uri) / FILE_NAME
+        try:
+            return Manifest.decode(file.read_bytes(), str(file))
+        except FileNotFoundError:
+            return None
+
+    def save(self, uri: str, volumes: Mapping[str, Path], described: Manifest) -> Manifest:
+        """Stores the directories under `uri`; when it returns they survive a power cut.
+
+        `described`: the manifest without volumes. Raises OSError when the store cannot take it.
+        """
+        directory = self._directory(uri)
+        _make_durable(directory)
+        entries = tuple(_save_volume(directory, name, path) for name, path in volumes.items())
+        manifest = replace(described, volumes=entries)
+        partial = directory / f"{FILE_NAME}.partial"
+        with partial.open("wb") as file:
+            file.write(manifest.encode())
+            _sync(file)
+        partial.replace(directory / FILE_NAME)
+        _sync_directory(directory)
+        self._drop_unfinished(directory)
+        return manifest
+
+    def load(self, uri: str, into: Path) -> Manifest:
+        """Unpacks every volume to `into/<name>`; `into` must not exist and is whole or absent.
+
+        Raises SnapshotMissingError, SnapshotDamagedError, OSError.
+        """
+        manifest = self.find(uri)
+        if manifest is None:
+            raise SnapshotMissingError(f"there is no snapshot {uri}")
+        partial = into.with_name(f"{into.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            partial.mkdir(mode=0o700, parents=True)
+            for entry in manifest.volumes:
+                _load_volume(self._directory(uri), entry, partial)
+            partial.rename(into)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        return manifest
+
+    def _directory(self, uri: str) -> Path:
+        """Raises AteError for anything that is not a snapshot of this store."""
+        parts = urlsplit(uri)
+        path = Path(unquote(parts.path))
+        inside = path.is_relative_to(self._root) and ".." not in path.parts
+        if (
+            parts.scheme != "file"
+            or parts.netloc
+            or not inside
+            or len(path.relative_to(self._root).parts) != _DEPTH
+        ):
+            raise AteError(
+                f"snapshot_uri {uri!r} is not in this node's store {self._root}",
+                hint="ateapi and atelet must be given the same --snapshots",
+            )
+        return path
+
+    def _drop_unfinished(self, committed: Path) -> None:
+        """An actor is stored by one node at a time, so other beginnings of it were given up.
+
+        Committed snapshots are left alone: only the control plane knows which it still names.
+        """
+        for sibling in committed.parent.iterdir():
+            if sibling != committed and not (sibling / FILE_NAME).exists():
+                shutil.rmtree(sibling, ignore_errors=True)
+
+
+class _Hashing:
+    """Passes bytes through and keeps count and digest of them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self._note(data)
+        return self._file.write(data)
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._note(data)
+        return data
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+    def _note(self, data: bytes) -> None:
+        self._digest.update(data)
+        self.size += len(data)
+
+
+def _save_volume(directory: Path, name: str, volume: Path) -> VolumeEntry:
+    file_name = f"{name}.tar.zst"
+    with (directory / file_name).open("wb") as file:
+        counted = _Hashing(file)
+        compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        with compressor.stream_writer(counted, closefd=False) as stream:  # type: ignore[arg-type]
+            archive.write(volume, stream)
+        _sync(file)
+    return VolumeEntry(name, file_name, counted.hexdigest(), counted.size)
+
+
+def _load_volume(directory: Path, entry: VolumeEntry, into: Path) -> None:
+    """What was unpacked counts only once the whole file has proved to be the one written."""
+    where = directory / entry.file
+    target = into / entry.name
+    target.mkdir(mode=0o700)
+    top = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with where.open("rb") as file:
+            counted = _Hashing(file)
+            problem = _unpack(counted, top)
+            while counted.read(1024 * 1024):
+                pass
+        if counted.hexdigest() != entry.sha256:
+            raise SnapshotDamagedError(f"{where} is damaged: its checksum is not the manifest's")
+        if problem is not None:
+            raise SnapshotDamagedError(f"{where} is damaged: {problem}") from problem
+    except FileNotFoundError:
+        raise SnapshotDamagedError(f"{where} is missing") from None
+    finally:
+        os.close(top)
+
+
+def _unpack(source: _Hashing, top: int) -> Exception | None:
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(source, closefd=False) as stream:  # type: ignore[arg-type]
+            extract.read(stream, top)
+    except (zstandard.ZstdError, tarfile.TarError, extract.UnsafeArchiveError, EOFError) as e:
+        return e
+    return None
+
+
+def _make_durable(directory: Path) -> None:
+    """Makes the directory so that its own name survives a power cut too."""
+    missing = []
+    current = directory
+    while not current.exists():
+        missing.append(current)
+        current = current.parent
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        _sync_directory(path.parent)
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

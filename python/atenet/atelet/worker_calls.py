@@ -1,0 +1,82 @@
+"""Calls to the node's workers, with their failures as this package's errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from atenet.atelet.workers import KnownWorker
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2, atelet_pb2, ateworker_pb2
+
+__all__ = ["WorkerCallError", "end_workload", "hosts", "run_workload"]
+
+_LIST_SECONDS = 5.0
+# What a start may take besides waiting for its probes.
+_START_SECONDS = 30.0
+# A checkpoint waits for the worker's grace, which this agent does not know.
+_END_SECONDS = 60.0
+_GONE = "exited"
+
+
+class WorkerCallError(AteError):
+    """The worker refused or could not be reached; `code` is what it, or gRPC, answered."""
+
+    def __init__(self, code: grpc.StatusCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+async def hosts(worker: KnownWorker, uid: str) -> bool:
+    """Whether the actor lives there now. Raises WorkerCallError."""
+    request = ateworker_pb2.ListWorkloadsRequest()
+    answer = await _call(worker, worker.stub().ListWorkloads, request, _LIST_SECONDS)
+    return any(w.actor_uid == uid and w.state != _GONE for w in answer.workloads)
+
+
+async def run_workload(
+    worker: KnownWorker,
+    handle: atelet_pb2.ActorHandle,
+    template: ateapi_pb2.ActorTemplate,
+    directory: Path,
+) -> atelet_pb2.StartTimings:
+    """Raises WorkerCallError."""
+    request = ateworker_pb2.RunWorkloadRequest(
+        actor=handle.actor,
+        actor_uid=handle.actor_uid,
+        template=template,
+        actor_dir=str(directory),
+    )
+    probes = max((c.wakeup_probe.timeout_seconds for c in template.containers), default=0)
+    answer = await _call(worker, worker.stub().RunWorkload, request, _START_SECONDS + probes)
+    timings: atelet_pb2.StartTimings = answer.timings
+    return timings
+
+
+async def end_workload(
+    worker: KnownWorker, handle: atelet_pb2.ActorHandle, *, with_grace: bool
+) -> bool:
+    """Whether the worker had it and it still ran. Raises WorkerCallError."""
+    named: dict[str, Any] = {"actor": handle.actor, "actor_uid": handle.actor_uid}
+    if not with_grace:
+        end = ateworker_pb2.TerminateWorkloadRequest(**named)
+        await _call(worker, worker.stub().TerminateWorkload, end, _END_SECONDS)
+        return True
+    request = ateworker_pb2.CheckpointWorkloadRequest(**named)
+    try:
+        answer = await _call(worker, worker.stub().CheckpointWorkload, request, _END_SECONDS)
+    except WorkerCallError as e:
+        if e.code is grpc.StatusCode.NOT_FOUND:
+            return False
+        raise
+    return not answer.found_stopped
+
+
+async def _call(worker: KnownWorker, method: Any, request: Any, seconds: float) -> Any:
+    try:
+        return await method(request, timeout=seconds)
+    except grpc.aio.AioRpcError as e:
+        raise WorkerCallError(e.code(), f"worker {worker.name!r}: {e.details()}") from e
