@@ -54,16 +54,14 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
         bound = await stack.enter_async_context(_served(settings, node))
         support = WorkerSupport(
             workers,
-            ateapi_pb2_grpc.WorkerServiceStub(control),  # type: ignore[no-untyped-call]
+            ateapi_pb2_grpc.WorkerServiceStub(control),
             node=settings.node,
             endpoint=settings.advertise or bound,
         )
         await stack.enter_async_context(
             serve_unix(
                 settings.socket,
-                lambda server: atelet_pb2_grpc.add_WorkerSupportServicer_to_server(  # type: ignore[no-untyped-call]
-                    support, server
-                ),
+                lambda server: atelet_pb2_grpc.add_WorkerSupportServicer_to_server(support, server),
             )
         )
         daemon.announce_ready(settings.ready_file, {"grpc": bound})
@@ -88,7 +86,7 @@ async def _served(settings: AteletSettings, node: NodeAgent) -> AsyncIterator[st
     serving: MtlsServer = mtls_server(
         settings.listen, credential=settings.credential, client_roots=settings.trust
     )
-    atelet_pb2_grpc.add_AteletServicer_to_server(AteletService(node), serving.server)  # type: ignore[no-untyped-call]
+    atelet_pb2_grpc.add_AteletServicer_to_server(AteletService(node), serving.server)
     await serving.server.start()
     try:
         yield serving.address

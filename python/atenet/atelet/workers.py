@@ -41,7 +41,7 @@ class KnownWorker:
         if self._channel is None:
             options = [("grpc.max_reconnect_backoff_ms", 500)]
             self._channel = grpc.aio.insecure_channel(f"unix:{self.socket_path}", options=options)
-        return ateworker_pb2_grpc.WorkerStub(self._channel)  # type: ignore[no-untyped-call]
+        return ateworker_pb2_grpc.WorkerStub(self._channel)
 
     def accepts(self) -> bool:
         """Whether a process listens on its socket. Does not wait."""

@@ -13,7 +13,6 @@ from atenet.worker.network import check_prefix
 __all__ = ["WorkerSettings"]
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
     name: str = flag("Name of this worker (its pod).")
