@@ -1,0 +1,68 @@
+"""The command lines of a local system: each process's own settings must accept them."""
+
+import itertools
+from pathlib import Path
+
+import click
+import pytest
+from atenet.ateapi.main import main as ateapi
+from atenet.atelet.main import main as atelet
+from atenet.cli.atenet import main as atenet
+from atenet.local.layout import Layout
+from atenet.local.processes import Credentials, ProcessSpec, plan
+from atenet.local.settings import LocalSettings
+from atenet.worker.main import main as ateworker
+
+COMMANDS = {"ateapi": ateapi, "atelet": atelet, "ateworker": ateworker, "atenet": atenet}
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> list[ProcessSpec]:
+    creds = Credentials(
+        api_pod=tmp_path / "a.pem",
+        api_service=tmp_path / "b.pem",
+        atelet=tmp_path / "c.pem",
+        worker=tmp_path / "d.pem",
+        pod_roots=tmp_path / "e.pem",
+        service_roots=tmp_path / "f.pem",
+        actor_ca=(tmp_path / "g.crt", tmp_path / "g.key"),
+    )
+    settings = LocalSettings(workers=3, allow_host_path=(tmp_path,), suspend_grace=0.5)
+    return plan(Layout(tmp_path), settings, creds)
+
+
+def test_every_command_line_parses(specs: list[ProcessSpec]) -> None:
+    for spec in specs:
+        script, *arguments = spec.argv
+        _parse(COMMANDS[Path(script).name], arguments)
+
+
+def _parse(command: click.Command, arguments: list[str]) -> None:
+    """Runs click's parser down to the command that would be called."""
+    if isinstance(command, click.Group):
+        name, *arguments = arguments
+        inner = command.get_command(click.Context(command), name)
+        assert inner is not None, f"no command {name}"
+        command = inner
+    context = command.make_context(command.name, list(arguments))
+    assert not context.args
+
+
+def test_the_router_goes_first_and_the_control_plane_last(specs: list[ProcessSpec]) -> None:
+    by_rank = sorted(specs, key=lambda spec: spec.stop_rank)
+    groups = [
+        sorted(spec.name for spec in group)
+        for _, group in itertools.groupby(by_rank, key=lambda spec: spec.stop_rank)
+    ]
+    assert groups == [["router"], ["worker-1", "worker-2", "worker-3"], ["atelet"], ["ateapi"]]
+
+
+def test_no_two_processes_serve_on_one_address(specs: list[ProcessSpec]) -> None:
+    addresses = [address for spec in specs for address in spec.addresses.values()]
+    assert len(addresses) == len(set(addresses))
+
+
+def test_workers_outlive_the_grace_of_their_actors(specs: list[ProcessSpec]) -> None:
+    worker = next(spec for spec in specs if spec.name == "worker-1")
+    grace = float(worker.argv[worker.argv.index("--suspend-grace") + 1].removesuffix("s"))
+    assert worker.stop_seconds > grace
