@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use router::{
-    CacheConfig, ControlConfig, DrainConfig, LimitsConfig, ListenerConfig, Mode, ParkingConfig, Protocol, RouterConfig,
-    TimeoutsConfig, TracingConfig, WorkerHop,
+    CacheConfig, ControlConfig, DrainConfig, LimitsConfig, ListenerConfig, Mode, OtlpProtocol, ParkingConfig, Protocol,
+    RouterConfig, TimeoutsConfig, TracingConfig, WorkerHop,
 };
 pub use tunnel::{ActorDial, TunnelConfig};
 

@@ -70,6 +70,12 @@ impl DrainControl {
         });
     }
 
+    /// Resolves once somebody called [`DrainControl::force`].
+    pub async fn forced(&self) {
+        // The sender is `self`: it cannot be gone.
+        self.sender.subscribe().wait_for(|phase| *phase >= Phase::Forced).await.ok();
+    }
+
     /// How much is still in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {

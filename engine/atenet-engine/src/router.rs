@@ -61,7 +61,8 @@ impl Router {
     pub async fn drain(&self) -> bool {
         self.readiness.set(false);
         tracing::info!(delay_ms = self.config.drain.delay_ms, "not ready; serving on until the removal has spread");
-        tokio::time::sleep(millis(self.config.drain.delay_ms)).await;
+        // A stop in the meantime ends the wait.
+        tokio::time::timeout(millis(self.config.drain.delay_ms), self.control.forced()).await.ok();
         self.control.begin();
         tracing::info!(in_flight = self.control.in_flight(), "draining");
         let limit = millis(self.config.drain.timeout_ms);

@@ -218,16 +218,46 @@ impl Default for DrainConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TracingConfig {
-    /// OTLP over HTTP: `http://host:port/v1/traces`.
-    pub endpoint: String,
-    /// The share of new traces that is recorded, 0 to 1. A caller's decision is kept.
-    #[serde(default = "TracingConfig::default_sampling")]
-    pub sampling: f64,
+    /// The OTLP collector, `host:port`.
+    pub collector: String,
+    pub protocol: OtlpProtocol,
+    /// For [`OtlpProtocol::Http`].
+    #[serde(default = "TracingConfig::default_path")]
+    pub path: String,
+    /// The share of requests without a trace that start one, 0 to 1.
+    pub random_sampling: f64,
+    /// The share of incoming sampled traces that is continued, 0 to 1.
+    #[serde(default = "TracingConfig::default_client_sampling")]
+    pub client_sampling: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OtlpProtocol {
+    Http,
+    Grpc,
 }
 
 impl TracingConfig {
-    const fn default_sampling() -> f64 {
+    fn default_path() -> String {
+        "/v1/traces".to_owned()
+    }
+
+    const fn default_client_sampling() -> f64 {
         1.0
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        host_and_port("tracing.collector", &self.collector)?;
+        if !self.path.starts_with('/') {
+            return Err(ConfigError::new("tracing.path", "must start with a slash"));
+        }
+        for (field, share) in [("random_sampling", self.random_sampling), ("client_sampling", self.client_sampling)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(ConfigError::new(format!("tracing.{field}"), "must be between 0 and 1"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -257,12 +287,7 @@ impl RouterConfig {
         if self.threads == Some(0) {
             return Err(ConfigError::new("threads", "must be above 0"));
         }
-        match &self.tracing {
-            Some(t) if !(0.0..=1.0).contains(&t.sampling) => {
-                Err(ConfigError::new("tracing.sampling", "must be between 0 and 1"))
-            }
-            _ => Ok(()),
-        }
+        self.tracing.as_ref().map_or(Ok(()), TracingConfig::validate)
     }
 
     fn check_durations(&self) -> Result<(), ConfigError> {

@@ -1,0 +1,17 @@
+"""The native dataplane: AgentGateway's static configuration in, engine router out."""
+
+from atenet.agentgateway.load import ConfigFileError, Problem, load, parse
+from atenet.agentgateway.model import AgentGatewayConfig
+from atenet.agentgateway.schema import schema_text
+from atenet.agentgateway.translate import Options, router_config
+
+__all__ = [
+    "AgentGatewayConfig",
+    "ConfigFileError",
+    "Options",
+    "Problem",
+    "load",
+    "parse",
+    "router_config",
+    "schema_text",
+]

@@ -1,0 +1,90 @@
+"""Reads a configuration file; every problem is named by file, line and key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from atenet.agentgateway.model import AgentGatewayConfig
+from atenet.agentgateway.model.base import UNKNOWN_KEYS
+from atenet.agentgateway.source import Source, SourceError
+from atenet.errors import AteError
+
+__all__ = ["ConfigFileError", "Problem", "load", "parse"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong. `path`: the key, e.g. `gateways.secure.tls.cert`."""
+
+    path: str
+    message: str
+    line: int | None = None
+
+    def text(self, file: str) -> str:
+        """`FILE:LINE: PATH: MESSAGE`."""
+        where = file if self.line is None else f"{file}:{self.line}"
+        return ": ".join(part for part in (where, self.path, self.message) if part)
+
+
+class ConfigFileError(AteError):
+    """A configuration file that cannot be used. `problems`: all that were found."""
+
+    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+        super().__init__(
+            "\n".join(problem.text(file) for problem in problems),
+            hint="docs/agentgateway.schema.json lists every key; check with: atenet agentgateway --validate -f FILE",
+        )
+        self.problems = tuple(problems)
+
+
+def load(file: Path) -> AgentGatewayConfig:
+    """Reads and checks `file`. Raises ConfigFileError, and AteError when it cannot be read."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise AteError(f"cannot read {file}: {reason}", hint="name the file with -f FILE") from error
+    return parse(text, str(file))
+
+
+def parse(text: str, file: str) -> AgentGatewayConfig:
+    """Checks `text`; `file` is its name in errors. Raises ConfigFileError."""
+    try:
+        source = Source(text)
+    except SourceError as error:
+        raise ConfigFileError(file, [Problem("", error.problem, error.line)]) from error
+    try:
+        return AgentGatewayConfig.model_validate(source.data)
+    except ValidationError as error:
+        raise ConfigFileError(file, list(_problems(error, source))) from None
+
+
+def _problems(error: ValidationError, source: Source) -> Iterator[Problem]:
+    for detail in error.errors(include_url=False):
+        loc = detail["loc"]
+        if detail["type"] == UNKNOWN_KEYS:
+            for key, hint in detail["ctx"]["keys"].items():
+                path = (*loc, key)
+                yield Problem(dotted(path), f"unknown key; {hint}", source.line(path))
+        else:
+            yield Problem(dotted(loc), _message(detail), source.line(loc))
+
+
+def _message(detail: Any) -> str:
+    message: str = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "missing":
+        return "is required"
+    return message[:1].lower() + message[1:]
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """`('a', 0, 'b')` as `a[0].b`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.lstrip(".")
