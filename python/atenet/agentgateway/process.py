@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from atenet._engine import EngineError, Router
+from atenet.agentgateway.limits import Limits
 from atenet.agentgateway.load import ConfigFileError, load
 from atenet.agentgateway.model import AgentGatewayConfig, unused_keys
 from atenet.agentgateway.source import Source
@@ -25,14 +26,16 @@ __all__ = ["engine_config", "serve"]
 log = logging.getLogger(__name__)
 
 
-def engine_config(file: Path, *, bind_address: str | None, access_log: bool) -> tuple[str, Sequence[str]]:
+def engine_config(
+    file: Path, *, bind_address: str | None, access_log: bool, limits: Limits
+) -> tuple[str, Sequence[str]]:
     """The engine's configuration as JSON, and the keys of the file that have no effect.
 
     `bind_address`: where to listen when the file names only a port; default: every address.
     Raises AteError, with file, line and key.
     """
     config = load(file)
-    options = Options(bind_address or _every_address(config), access_log=access_log)
+    options = Options(bind_address or _every_address(config), access_log=access_log, limits=limits)
     try:
         text = json.dumps(router_config(config, options))
     except Untranslatable as error:

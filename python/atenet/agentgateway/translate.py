@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from atenet.agentgateway.limits import Limits
 from atenet.agentgateway.listeners import listeners
 from atenet.agentgateway.load import Problem
 from atenet.agentgateway.model import AgentGatewayConfig
@@ -30,6 +31,7 @@ class Options:
 
     bind_address: str
     access_log: bool = True
+    limits: Limits = Limits()
 
 
 def router_config(config: AgentGatewayConfig, options: Options) -> dict[str, Any]:
@@ -54,6 +56,8 @@ def router_config(config: AgentGatewayConfig, options: Options) -> dict[str, Any
     }
     for name in ("stats_address", "readiness_address"):
         router[name] = _numeric(router[name])
+    for section, limits in options.limits.sections().items():
+        router[section] |= limits
     router["drain"] = _drain(config, router["parking"].get("budget_ms", _PARK_BUDGET_MS))
     return router
 

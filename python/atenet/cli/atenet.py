@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from atenet import __version__
+from atenet.agentgateway.limits import Limits
 from atenet.errors import AteError
+from atenet.flags import options_for
 
 __all__ = ["cli", "main"]
 
@@ -36,7 +38,9 @@ def cli() -> None:
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="Least severe level.  [default: info]"
 )
+@options_for(Limits)
 def agentgateway(
+    limits: Limits,
     file: Path,
     validate: bool,
     bind_address: str | None,
@@ -49,7 +53,7 @@ def agentgateway(
     from atenet.agentgateway.load import load
     from atenet.agentgateway.process import engine_config, serve
 
-    config, unused = engine_config(file, bind_address=bind_address, access_log=access_log)
+    config, unused = engine_config(file, bind_address=bind_address, access_log=access_log, limits=limits)
     if validate:
         click.echo(f"{file}: valid")
         for key in unused:
