@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from atenet.agentgateway.limits import Limits
@@ -31,7 +31,7 @@ class Options:
 
     bind_address: str
     access_log: bool = True
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 def router_config(config: AgentGatewayConfig, options: Options) -> dict[str, Any]:
