@@ -8,8 +8,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from atenet import logs
 from atenet.errors import AteError
@@ -36,14 +37,14 @@ def run(process: str, level: str, serve: Callable[[Stop], Awaitable[None]]) -> N
         _fail(e)
 
 
-def announce_ready(file: Path | None, addresses: dict[str, str]) -> None:
+def announce_ready(file: Path | None, addresses: Mapping[str, Any]) -> None:
     """Makes the file in one step; whoever waits for it never sees half of it."""
     _log.info("ready", extra={"addresses": addresses})
     if file is None:
         return
     partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(json.dumps(addresses))
+        partial.write_text(json.dumps(dict(addresses)))
         partial.replace(file)
     except OSError as e:
         raise AteError(f"--ready-file {file}: {e.strerror}") from e

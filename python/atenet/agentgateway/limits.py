@@ -25,7 +25,7 @@ class Limits:
         default=5.0,
         kind=seconds,
     )
-    cache_entries: int = flag("Assignments that are remembered at most.", default=100_000)
+    cache_entries: int = flag("Assignments that are remembered at most.", default=200_000)
 
     def sections(self) -> dict[str, dict[str, Any]]:
         """The engine's fields, by section of its configuration."""

@@ -15,7 +15,9 @@ __all__ = ["listeners"]
 def listeners(config: AgentGatewayConfig, bind_address: str) -> list[dict[str, Any]]:
     """The engine's listeners. Raises Untranslatable for ports without routes and routes without ports."""
     _check_references(config)
-    found = [_direct(config, name, gateway, bind_address) for name, gateway in config.gateways.items()]
+    found = [
+        _direct(config, name, gateway, bind_address) for name, gateway in config.gateways.items()
+    ]
     standard = [(index, bind) for index, bind in enumerate(config.binds) if bind.mode == "standard"]
     _check_internal(config, standard)
     found += [_bound(index, bind, bind_address) for index, bind in standard]
@@ -30,13 +32,17 @@ def _check_references(config: AgentGatewayConfig) -> None:
         for name in route.gateways:
             if name not in config.gateways:
                 known = ", ".join(config.gateways) or "none"
-                raise Untranslatable(Problem(f"routes[{index}].gateways", f"no gateway {name!r}; there is {known}"))
+                raise Untranslatable(
+                    Problem(f"routes[{index}].gateways", f"no gateway {name!r}; there is {known}")
+                )
 
 
 def _check_internal(config: AgentGatewayConfig, standard: list[tuple[int, Bind]]) -> None:
     internal = [index for index, bind in enumerate(config.binds) if bind.mode == "internal"]
     if len(internal) > 1:
-        raise Untranslatable(Problem(f"binds[{internal[1]}]", "only one internal bind can be the tunnels' inside"))
+        raise Untranslatable(
+            Problem(f"binds[{internal[1]}]", "only one internal bind can be the tunnels' inside")
+        )
     connect = [index for index, bind in standard if bind.tunnel_protocol == "connect"]
     if connect and not internal:
         problem = "needs a bind with mode: internal whose route has substrateIngress"
@@ -64,12 +70,16 @@ def _bound(index: int, bind: Bind, ip: str) -> dict[str, Any]:
     port = bind.port or 0
     connect = bind.tunnel_protocol == "connect"
     if not connect and not listener.routes:
-        raise Untranslatable(Problem(f"binds[{index}].listeners[0].routes", "a bind for requests needs a route"))
+        raise Untranslatable(
+            Problem(f"binds[{index}].listeners[0].routes", "a bind for requests needs a route")
+        )
     name = listener.name or f"bind/{port or index}"
     return _listener(name, "connect" if connect else "direct", port, listener, ip)
 
 
-def _listener(name: str, mode: str, port: int, entry: Gateway | BindListener, ip: str) -> dict[str, Any]:
+def _listener(
+    name: str, mode: str, port: int, entry: Gateway | BindListener, ip: str
+) -> dict[str, Any]:
     tls = None if entry.tls is None else {"cert": entry.tls.cert, "key": entry.tls.key}
     return {
         "name": name,

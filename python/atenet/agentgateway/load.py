@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,12 @@ class ConfigFileError(AteError):
         )
         self.problems = tuple(problems)
 
+    @classmethod
+    def at(cls, file: Path, problem: Problem) -> ConfigFileError:
+        """One problem of a file that parses, with the line of its key."""
+        line = Source(file.read_text(encoding="utf-8")).line(steps(problem.path))
+        return cls(str(file), [replace(problem, line=line)])
+
 
 def load(file: Path) -> AgentGatewayConfig:
     """Reads and checks `file`. Raises ConfigFileError, and AteError when it cannot be read."""
@@ -48,7 +54,9 @@ def load(file: Path) -> AgentGatewayConfig:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise AteError(f"cannot read {file}: {reason}", hint="name the file with -f FILE") from error
+        raise AteError(
+            f"cannot read {file}: {reason}", hint="name the file with -f FILE"
+        ) from error
     return parse(text, str(file))
 
 
@@ -88,3 +96,9 @@ def dotted(path: Sequence[str | int]) -> str:
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
     return text.lstrip(".")
+
+
+def steps(path: str) -> list[str | int]:
+    """`a[0].b` as `["a", 0, "b"]`."""
+    parts = path.replace("[", ".[").split(".")
+    return [int(part[1:-1]) if part.startswith("[") else part for part in parts]

@@ -1,89 +1,103 @@
-"""`atenet agentgateway`: the native router as a process."""
+"""The native router as a process: start, serve, drain, stop."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import os
 import signal
 import socket
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atenet._engine import EngineError, Router
-from atenet.agentgateway.limits import Limits
+from atenet._engine import EngineError, Router, log_to_stderr
 from atenet.agentgateway.load import ConfigFileError, load
 from atenet.agentgateway.model import AgentGatewayConfig, unused_keys
-from atenet.agentgateway.source import Source
+from atenet.agentgateway.settings import Settings
 from atenet.agentgateway.translate import Options, router_config
 from atenet.agentgateway.untranslatable import Untranslatable
+from atenet.daemon import Stop, announce_ready
 from atenet.errors import AteError
 
-__all__ = ["engine_config", "serve"]
+__all__ = ["Plan", "plan", "run"]
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
-def engine_config(
-    file: Path, *, bind_address: str | None, access_log: bool, limits: Limits
-) -> tuple[str, Sequence[str]]:
-    """The engine's configuration as JSON, and the keys of the file that have no effect.
+@dataclass(frozen=True)
+class Plan:
+    """A checked file. `engine`: RouterConfig as JSON; `unused`: its keys that have no effect here."""
 
-    `bind_address`: where to listen when the file names only a port; default: every address.
-    Raises AteError, with file, line and key.
-    """
+    engine: str
+    unused: tuple[str, ...]
+    log_level: str
+
+
+def plan(file: Path, settings: Settings) -> Plan:
+    """Reads and checks the file. Raises AteError that names file, line and key."""
     config = load(file)
-    options = Options(bind_address or _every_address(config), access_log=access_log, limits=limits)
+    options = Options(
+        settings.bind_address or _every_address(config),
+        access_log=settings.access_log,
+        limits=settings,
+    )
     try:
-        text = json.dumps(router_config(config, options))
+        engine = json.dumps(router_config(config, options))
     except Untranslatable as error:
-        raise _located(file, error) from None
+        raise ConfigFileError.at(file, error.problem) from None
     try:
-        Router(text)
+        Router(engine)
     except ValueError as error:
-        raise AteError(f"{file}: {error}", hint="the path names the engine's field, not the file's key") from error
-    return text, list(unused_keys(config))
+        hint = "the path names the engine's field; the file has it under a similar key"
+        raise AteError(f"{file}: {error}", hint=hint) from error
+    level = settings.log_level or config.config.logging.level or "info"
+    return Plan(engine, tuple(unused_keys(config)), level)
 
 
-def serve(config: str, *, ready_file: Path | None) -> None:
-    """Serves until SIGTERM or SIGINT, then drains; a second signal ends it at once. Raises AteError."""
-    router = Router(config)
+async def run(plan: Plan, settings: Settings, stop: Stop) -> None:
+    """Serves until `stop`, then drains; a second signal ends it at once. Raises AteError."""
+    log_to_stderr("agentgateway", plan.log_level)
+    if plan.unused:
+        _log.warning("keys of the file without effect here", extra={"keys": plan.unused})
+    router = Router(plan.engine)
     try:
-        addresses = router.start()
+        addresses = await asyncio.to_thread(router.start)
     except EngineError as error:
-        raise AteError(str(error), hint="free the address, or correct the file it names") from error
+        hint = "free the address, or correct the file it names"
+        raise AteError(str(error), hint=hint) from error
     try:
-        ready = _ready(addresses)
-        log.info("serving", extra=ready)
-        if ready_file is not None:
-            _write_ready(ready_file, ready)
-        asyncio.run(_until_drained(router))
+        announce_ready(settings.ready_file, _ready(addresses))
+        await stop.wait()
+        await _drain(router)
     finally:
-        router.close()
-        log.info("stopped")
+        await asyncio.to_thread(router.close)
 
 
-async def _until_drained(router: Router) -> None:
-    signals: asyncio.Queue[str] = asyncio.Queue()
+async def _drain(router: Router) -> None:
+    again = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signals.put_nowait, number.name)
-    log.info("draining", extra={"signal": await signals.get()})
+        loop.add_signal_handler(number, again.set)
     drained = asyncio.create_task(asyncio.to_thread(router.drain))
-    again = asyncio.create_task(signals.get())
-    await asyncio.wait({drained, again}, return_when=asyncio.FIRST_COMPLETED)
-    if again.done():
-        log.warning("second signal: resetting what is left", extra={"signal": again.result()})
+    hurried = asyncio.create_task(again.wait())
+    await asyncio.wait({drained, hurried}, return_when=asyncio.FIRST_COMPLETED)
+    if not drained.done():
+        _log.warning("second signal: resetting what is left")
         await asyncio.to_thread(router.close)
-    again.cancel()
-    if not await drained:
-        log.warning("some requests were reset")
+    hurried.cancel()
+    await drained
+
+
+def _ready(addresses: dict[str, list[str]]) -> dict[str, Any]:
+    """`{"listeners": {name: [address, ...]}, "stats": address, "readiness": address}`."""
+    listeners = dict(addresses)
+    probes = {name: listeners.pop(name)[0] for name in ("stats", "readiness")}
+    return {"listeners": listeners, **probes}
 
 
 def _every_address(config: AgentGatewayConfig) -> str:
-    return "::" if config.config.enable_ipv6 and _has_ipv6() else "0.0.0.0"  # noqa: S104  # it is a gateway
+    return "::" if config.config.enable_ipv6 and _has_ipv6() else "0.0.0.0"  # noqa: S104 - a gateway
 
 
 def _has_ipv6() -> bool:
@@ -94,28 +108,3 @@ def _has_ipv6() -> bool:
     except OSError:
         return False
     return True
-
-
-def _located(file: Path, error: Untranslatable) -> ConfigFileError:
-    problem = error.problem
-    line = Source(file.read_text(encoding="utf-8")).line(_steps(problem.path))
-    return ConfigFileError(str(file), [type(problem)(problem.path, problem.message, line)])
-
-
-def _steps(path: str) -> list[str | int]:
-    parts = path.replace("[", ".[").split(".")
-    return [int(part[1:-1]) if part.startswith("[") else part for part in parts]
-
-
-def _ready(addresses: dict[str, list[str]]) -> dict[str, Any]:
-    """`{"listeners": {name: [address, ...]}, "stats": address, "readiness": address}`."""
-    listeners = dict(addresses)
-    probes = {name: listeners.pop(name)[0] for name in ("stats", "readiness")}
-    return {"listeners": listeners, **probes}
-
-
-def _write_ready(file: Path, ready: dict[str, Any]) -> None:
-    """Whole or not at all: a supervisor may look at any moment."""
-    scratch = file.with_name(f".{file.name}.{os.getpid()}")
-    scratch.write_text(json.dumps(ready), encoding="utf-8")
-    scratch.replace(file)

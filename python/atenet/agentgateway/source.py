@@ -32,7 +32,9 @@ class Source:
             self.data: dict[str, Any] = {} if self._root is None else self._construct(loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
-            raise SourceError(error.problem or "not YAML", mark.line + 1 if mark else None) from error
+            raise SourceError(
+                error.problem or "not YAML", mark.line + 1 if mark else None
+            ) from error
         except yaml.YAMLError as error:
             raise SourceError(f"not YAML: {error}") from error
         finally:
@@ -78,6 +80,8 @@ def _refuse_twins(node: Any) -> None:
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                    raise SourceError(f"the key `{key.value}` stands twice", key.start_mark.line + 1)
+                    raise SourceError(
+                        f"the key `{key.value}` stands twice", key.start_mark.line + 1
+                    )
                 seen.add(key.value)
             _refuse_twins(value)

@@ -11,7 +11,7 @@ from atenet.agentgateway.limits import Limits
 from atenet.agentgateway.listeners import listeners
 from atenet.agentgateway.load import Problem
 from atenet.agentgateway.model import AgentGatewayConfig
-from atenet.agentgateway.model.ingress import RequestParking, Route, SubstrateIngress
+from atenet.agentgateway.model.ingress import Route, SubstrateIngress
 from atenet.agentgateway.model.process import Tracing
 from atenet.agentgateway.model.tls import BackendTLS
 from atenet.agentgateway.untranslatable import Untranslatable
@@ -39,17 +39,19 @@ def router_config(config: AgentGatewayConfig, options: Options) -> dict[str, Any
 
     Raises Untranslatable: every problem that only shows between the parts of the file.
     """
-    routes = list(_routes(config))
+    ports = listeners(config, options.bind_address)
+    routes = list(_routes(config))  # at least one: every port has a route
     ingress = _one_ingress(routes)
     router: dict[str, Any] = {
-        "listeners": listeners(config, options.bind_address),
+        "listeners": ports,
         "control": _control(*ingress[0]),
         "worker": _worker(config, routes, ingress[0][1]),
         "cache": _given({"ttl_ms": _agreed(ingress, "cache_ttl", "cacheTtl")}),
         "parking": _parking(ingress),
         "timeouts": _timeouts(config),
         "stats_address": config.config.stats_addr or _address(options.bind_address, _STATS_PORT),
-        "readiness_address": config.config.readiness_addr or _address(options.bind_address, _READINESS_PORT),
+        "readiness_address": config.config.readiness_addr
+        or _address(options.bind_address, _READINESS_PORT),
         "access_log": options.access_log,
         "tracing": _tracing(config.frontend_policies.tracing),
         "threads": config.config.worker_threads,
@@ -77,23 +79,36 @@ def _routes(config: AgentGatewayConfig) -> Iterator[Placed]:
 
 def _one_ingress(routes: list[Placed]) -> list[PlacedIngress]:
     """The process has one cache, one parking lot and one control plane: all policies must mean the same."""
-    found = [(f"{path}.policies.substrateIngress", route.policies.substrate_ingress) for path, route in routes]
-    if not found:
-        raise Untranslatable(Problem("routes", "no route has a substrateIngress policy"))
+    found = [
+        (f"{path}.policies.substrateIngress", route.policies.substrate_ingress)
+        for path, route in routes
+    ]
     first_path, first = found[0]
     for path, other in found[1:]:
-        for name, key in (("host", "host"), ("policies", "policies"), ("connect_target_port", "connectTargetPort")):
+        for name, key in (
+            ("host", "host"),
+            ("policies", "policies"),
+            ("connect_target_port", "connectTargetPort"),
+        ):
             if getattr(first, name) != getattr(other, name):
-                raise Untranslatable(Problem(f"{path}.{key}", f"differs from {first_path}.{key}; one router has one"))
+                raise Untranslatable(
+                    Problem(f"{path}.{key}", f"differs from {first_path}.{key}; one router has one")
+                )
     return found
 
 
 def _agreed(ingress: list[PlacedIngress], name: str, key: str) -> Any:
     """The value that is set, where it is set; two that differ are a mistake."""
-    given = [(path, getattr(policy, name)) for path, policy in ingress if getattr(policy, name) is not None]
+    given = [
+        (path, getattr(policy, name))
+        for path, policy in ingress
+        if getattr(policy, name) is not None
+    ]
     for path, value in given[1:]:
         if value != given[0][1]:
-            raise Untranslatable(Problem(f"{path}.{key}", f"differs from {given[0][0]}.{key}; one router has one"))
+            raise Untranslatable(
+                Problem(f"{path}.{key}", f"differs from {given[0][0]}.{key}; one router has one")
+            )
     return given[0][1] if given else None
 
 
@@ -108,7 +123,9 @@ def _control(path: str, policy: SubstrateIngress) -> dict[str, Any]:
     }
 
 
-def _worker(config: AgentGatewayConfig, routes: list[Placed], ingress: SubstrateIngress) -> dict[str, Any]:
+def _worker(
+    config: AgentGatewayConfig, routes: list[Placed], ingress: SubstrateIngress
+) -> dict[str, Any]:
     path, tls = _tunnel_tls(config, routes)
     return {
         "credentials": _credentials(tls, path),
@@ -143,7 +160,9 @@ def _no_backend(path: str, reference: str, names: dict[str, int]) -> Problem:
 def _credentials(tls: BackendTLS, path: str) -> dict[str, str]:
     for key in ("cert", "key"):
         if getattr(tls, key) is None:
-            raise Untranslatable(Problem(f"{path}.{key}", "is required: the peer asks for a client certificate"))
+            raise Untranslatable(
+                Problem(f"{path}.{key}", "is required: the peer asks for a client certificate")
+            )
     return {"cert": str(tls.cert), "key": str(tls.key)}
 
 

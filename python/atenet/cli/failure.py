@@ -41,10 +41,10 @@ _CODES: tuple[tuple[type[AteError], ExitCode], ...] = (
 )
 
 
-def run(command: click.Command) -> int:
+def run(command: click.Command, name: str = "ate") -> int:
     """Runs the command line in sys.argv and returns its exit code."""
     try:
-        answer = command.main(standalone_mode=False, prog_name="ate")
+        answer = command.main(standalone_mode=False, prog_name=name)
         return answer if isinstance(answer, int) else ExitCode.DONE
     except AteError as error:
         complain(error)

@@ -155,7 +155,9 @@ def _router(layout: Layout, settings: LocalSettings) -> ProcessSpec:
         "atenet",
         "agentgateway",
         *("-f", layout.router_config),
+        *("--bind-address", settings.address),
         *("--ready-file", layout.ready_file("router")),
+        *("--log-level", settings.log_level),
     )
     return ProcessSpec(
         name="router",

@@ -24,33 +24,29 @@ def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
     identity, trust = layout.home / "identity" / "router", layout.home / "trust"
     pod, service = str(identity / "pod.pem"), str(identity / "service.pem")
     served = {"cert": service, "key": service}
-    listen = {"address": settings.address}
     ingress = {"substrateIngress": _ingress(settings, pod, str(trust / "service-dns.pem"))}
     return {
         "config": {
             "statsAddr": f"{settings.address}:{settings.stats_port}",
             "readinessAddr": f"{settings.address}:{settings.readiness_port}",
-            "drain": {"delay": _duration(settings.drain_delay)},
+            "connectionMinTerminationDeadline": _duration(settings.drain_delay),
         },
         "gateways": {
-            "plain": {"port": settings.http_port, "protocol": "HTTP", **listen},
+            "plain": {"port": settings.http_port, "protocol": "HTTP"},
             "secure": {
                 "port": settings.https_port,
                 "protocol": "HTTPS",
-                **listen,
                 "tls": served,
             },
         },
         "binds": [
             {
                 "port": settings.connect_port,
-                **listen,
                 "tunnelProtocol": "connect",
                 "listeners": [{"protocol": "HTTP", "routes": []}],
             },
             {
                 "port": settings.connect_tls_port,
-                **listen,
                 "tunnelProtocol": "connect",
                 "listeners": [{"protocol": "HTTPS", "tls": served, "routes": []}],
             },

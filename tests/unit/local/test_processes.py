@@ -7,7 +7,7 @@ import click
 import pytest
 from atenet.ateapi.main import main as ateapi
 from atenet.atelet.main import main as atelet
-from atenet.cli.atenet import main as atenet
+from atenet.cli.atenet import atenet
 from atenet.local.layout import Layout
 from atenet.local.processes import Credentials, ProcessSpec, plan
 from atenet.local.settings import LocalSettings

@@ -126,7 +126,7 @@ pub struct CacheConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { ttl_ms: 5_000, entries: 100_000 }
+        Self { ttl_ms: 5_000, entries: 200_000 }
     }
 }
 

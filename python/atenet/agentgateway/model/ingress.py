@@ -16,10 +16,16 @@ __all__ = ["Backend", "RequestParking", "Route", "RouteBackend", "SubstrateIngre
 class RequestParking(Part):
     """Requests that wait for an actor to become routable."""
 
-    budget: Duration | None = Field(None, description="How long a look-up is tried. Default 5s; 0s means 5s.")
-    max: int | None = Field(None, strict=True, ge=0, description="Default 1024; 0 turns parking off.")
+    budget: Duration | None = Field(
+        None, description="How long a look-up is tried. Default 5s; 0s means 5s."
+    )
+    max: int | None = Field(
+        None, strict=True, ge=0, description="Default 1024; 0 turns parking off."
+    )
     retry_interval: Duration | None = Field(None, description="Default 100ms; 0s means 100ms.")
-    retry_factor: float | None = Field(None, ge=0, le=10, description="Default 1.1; below 1 means 1.")
+    retry_factor: float | None = Field(
+        None, ge=0, le=10, description="Default 1.1; below 1 means 1."
+    )
 
 
 class SubstrateIngress(Part):
@@ -30,7 +36,9 @@ class SubstrateIngress(Part):
     host: HostPort = Field(description="The control plane, host:port.")
     policies: BackendPolicies = BackendPolicies()
     connect_target_port: Port = Field(8443, description="atunnel's port on the workers.")
-    cache_ttl: Duration | None = Field(None, description="Reuse of an answer. Default 5s; 0s: none.")
+    cache_ttl: Duration | None = Field(
+        None, description="Reuse of an answer. Default 5s; 0s: none."
+    )
     request_parking: RequestParking = RequestParking()
 
 
@@ -97,7 +105,9 @@ class Dynamic(Part):
 class Backend(Part):
     """A named backend."""
 
-    unsupported: ClassVar[frozenset[str]] = frozenset({"ai", "aws", "gcp", "host", "mcp", "service"})
+    unsupported: ClassVar[frozenset[str]] = frozenset(
+        {"ai", "aws", "gcp", "host", "mcp", "service"}
+    )
 
     name: str = Field(min_length=1)
     dynamic: Dynamic
@@ -121,7 +131,9 @@ class Route(Part):
     unsupported: ClassVar[frozenset[str]] = frozenset({"hostnames", "routeGroup", "ruleName"})
 
     name: str | None = None
-    gateways: list[str] = Field(["default"], min_length=1, description="Names; one may stand alone.")
+    gateways: list[str] = Field(
+        ["default"], min_length=1, description="Names; one may stand alone."
+    )
     matches: list[RouteMatch] = []
     policies: RoutePolicies
     backends: list[RouteBackend] = Field(min_length=1, max_length=1)

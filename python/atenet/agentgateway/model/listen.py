@@ -15,7 +15,9 @@ __all__ = ["Bind", "BindListener", "Gateway"]
 
 
 class _Entry(Part):
-    protocol: Literal["HTTP", "HTTPS"] | None = Field(None, description="Default: HTTPS with tls, else HTTP.")
+    protocol: Literal["HTTP", "HTTPS"] | None = Field(
+        None, description="Default: HTTPS with tls, else HTTP."
+    )
     tls: ListenerTLS | None = None
 
     @property
@@ -42,7 +44,9 @@ class Gateway(_Entry):
 class BindListener(_Entry):
     """What a bind speaks."""
 
-    unsupported: ClassVar[frozenset[str]] = frozenset({"hostname", "namespace", "policies", "tcpRoutes"})
+    unsupported: ClassVar[frozenset[str]] = frozenset(
+        {"hostname", "namespace", "policies", "tcpRoutes"}
+    )
 
     name: str | None = Field(None, min_length=1)
     routes: list[Route] = []

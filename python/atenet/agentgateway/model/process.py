@@ -9,7 +9,14 @@ from pydantic import Field
 from atenet.agentgateway.model.base import Part, unused
 from atenet.agentgateway.model.values import Duration, HostPort, Share
 
-__all__ = ["BackendDefaults", "FrontendHttp", "FrontendPolicies", "FrontendTLS", "ProcessConfig", "Tracing"]
+__all__ = [
+    "BackendDefaults",
+    "FrontendHttp",
+    "FrontendPolicies",
+    "FrontendTLS",
+    "ProcessConfig",
+    "Tracing",
+]
 
 _LEVELS = Literal["debug", "info", "warning", "error"]
 
@@ -18,7 +25,9 @@ class BackendDefaults(Part):
     """Connections to workers and actors."""
 
     connect_timeout: Duration | None = Field(None, description="TCP connection to a worker.")
-    pool_idle_timeout: Duration | None = Field(None, description="An unused connection to an actor.")
+    pool_idle_timeout: Duration | None = Field(
+        None, description="An unused connection to an actor."
+    )
     pool_max_size: int | None = unused()
 
 
@@ -42,10 +51,14 @@ class ProcessConfig(Part):
         }
     )  # fmt: skip
 
-    enable_ipv6: bool = Field(True, alias="enableIpv6", description="Listen on [::], which takes IPv4 too.")
+    enable_ipv6: bool = Field(
+        True, alias="enableIpv6", description="Listen on [::], which takes IPv4 too."
+    )
     admin_addr: Any = unused()
     stats_addr: HostPort | None = Field(None, description="/metrics; default port 15020.")
-    readiness_addr: HostPort | None = Field(None, description="/readyz, /healthz; default port 15021.")
+    readiness_addr: HostPort | None = Field(
+        None, description="/readyz, /healthz; default port 15021."
+    )
     connection_min_termination_deadline: Duration | None = Field(
         None, description="On SIGTERM: not ready, but serving on for so long. Default 13s."
     )
@@ -85,13 +98,19 @@ class Connect(Part):
 class Tracing(Part):
     """Spans over OTLP."""
 
-    unsupported: ClassVar[frozenset[str]] = frozenset({"policies", "filter", "remove", "providerBackend"})
+    unsupported: ClassVar[frozenset[str]] = frozenset(
+        {"policies", "filter", "remove", "providerBackend"}
+    )
 
     host: HostPort = Field(description="The collector, host:port.")
     protocol: Literal["http", "grpc"] = "http"
     path: str = Field("/v1/traces", pattern="^/")
-    random_sampling: Share = Field(0.0, description="The share of requests without a trace that starts one.")
-    client_sampling: Share = Field(1.0, description="The share of sampled incoming traces that is continued.")
+    random_sampling: Share = Field(
+        0.0, description="The share of requests without a trace that starts one."
+    )
+    client_sampling: Share = Field(
+        1.0, description="The share of sampled incoming traces that is continued."
+    )
     attributes: Any = unused()
     resources: Any = unused()
 

@@ -33,10 +33,15 @@ class BackendTLS(Part):
 
     cert: str | None = Field(None, description="PEM file: our certificate chain.")
     key: str | None = Field(None, description="PEM file: its private key.")
-    root: str | None = Field(None, description="PEM file: authorities of the peer; absent: the system's.")
+    root: str | None = Field(
+        None, description="PEM file: authorities of the peer; absent: the system's."
+    )
     hostname: str | None = Field(None, description="The name to verify; absent: the dialled host.")
-    # Workers are verified by the SPIFFE ID of their assignment, never by a host name.
-    insecure_host: bool = unused(False)
+    insecure_host: bool = Field(
+        False,
+        description="Makes no difference: workers are verified by the SPIFFE ID of their assignment, "
+        "the control plane by its name.",
+    )
     alpn: list[str] | None = unused()
 
 
