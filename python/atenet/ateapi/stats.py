@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Self
+import socketserver
+import threading
+from typing import Any, Self
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import start_http_server
+from prometheus_client import make_wsgi_app
 
 from atenet.ateapi.metrics import Metrics
 from atenet.errors import AteError
 
 __all__ = ["StatsServer"]
+
+# How soon a stop is noticed.
+_POLL_SECONDS = 0.05
 
 
 class StatsServer:
@@ -20,12 +26,16 @@ class StatsServer:
         if not host or not port.isdigit():
             raise AteError(f"--stats-listen {listen!r} is not host:port")
         try:
-            self._server, self._thread = start_http_server(int(port), host, metrics.registry)
-        except OSError as e:
-            raise AteError(
-                f"cannot listen on {listen}: {e.strerror}", hint="give another --stats-listen"
-            ) from e
+            self._server = make_server(
+                host, int(port), make_wsgi_app(metrics.registry), _Threads, _Silent
+            )
+        except (OSError, OverflowError) as e:
+            raise AteError(f"cannot listen on {listen}: {e}", hint="give another address") from e
         self.address = f"{host}:{self._server.server_port}"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="stats", daemon=True
+        )
+        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -34,3 +44,14 @@ class StatsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Threads(socketserver.ThreadingMixIn, WSGIServer):
+    """A slow reader must not hold up the next scrape."""
+
+    daemon_threads = True
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Scrapes are not news."""
