@@ -228,6 +228,15 @@ class ControlPlane:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
+    async def until_registered(self, name: str) -> None:
+        control = self.control()
+        async with asyncio.timeout(10):
+            while True:
+                listed = (await control.ListWorkers(pb.ListWorkersRequest())).workers
+                if name in {w.metadata.name for w in listed}:
+                    return
+                await asyncio.sleep(0.02)
+
     async def state(self, name: str, atespace: str = "team-a") -> str:
         return pb.ActorState.Name((await self.get(name, atespace)).status.state)[12:]
 
