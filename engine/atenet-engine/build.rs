@@ -4,6 +4,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = ["atenet/proto/ateapi.proto"];
     let set = protox::compile(files, [root])?;
     tonic_prost_build::configure().build_server(false).build_transport(false).compile_fds(set)?;
+    let set = protox::compile(["external_processor.proto"], ["../../proto/envoy-ext-proc"])?;
+    tonic_prost_build::configure().build_transport(false).compile_fds(set)?;
     println!("cargo:rerun-if-changed={root}");
     Ok(())
 }

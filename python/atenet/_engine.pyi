@@ -53,6 +53,31 @@ class Tunnel:
     def close(self, timeout_seconds: float) -> None:
         """Stops accepting, resets what is left after the timeout, ends the runtime."""
 
+def refusals(dataplane: str) -> str:
+    """The error table as JSON: a list of {reason, status, body, grpc_status, retry_after}.
+
+    `dataplane`: `agentgateway` or `envoy`; they differ in a few statuses. Raises ValueError.
+    """
+
+@final
+class ExtProc:
+    """The decisions that Envoy asks for, over its external processing API."""
+
+    def __init__(self, config: str) -> None:
+        """`config`: JSON, see engine/atenet-engine/src/config/extproc.rs. Raises ValueError naming the field."""
+
+    def start(self) -> str:
+        """Binds and serves. Returns the bound `ip:port`. Raises EngineError."""
+
+    def status(self) -> str:
+        """JSON: {deciding, parking: {active, max}, requests: [newest first]}; no header values, no query strings."""
+
+    def metrics(self) -> str:
+        """Prometheus text."""
+
+    def close(self, timeout_seconds: float) -> None:
+        """Accepts nothing new, waits for what is being decided, drops the rest and ends the runtime."""
+
 @final
 class Router:
     """The native ingress router."""

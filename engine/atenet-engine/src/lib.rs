@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! ingress   listener -> actor reference -> resolver (cache -> flight -> parking -> ateapi) -> tunnel client -> worker
+//! ext_proc  Envoy -> actor reference -> the same resolver -> dynamic metadata or a refusal
 //! atunnel   listener -> activation table -> the actor's own network
 //! ```
 //!
@@ -15,6 +16,7 @@ pub mod config;
 pub mod control;
 pub mod drain;
 pub mod error;
+pub mod extproc;
 pub mod http1;
 pub mod ingress;
 pub mod probes;
@@ -31,4 +33,10 @@ pub mod tunnel;
 #[allow(clippy::all, missing_docs, unreachable_pub)]
 pub mod proto {
     tonic::include_proto!("ateapi");
+}
+
+/// The subset of Envoy's external processing API that the router speaks.
+#[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub)]
+mod envoy_proto {
+    tonic::include_proto!("envoy.service.ext_proc.v3");
 }

@@ -73,6 +73,31 @@ const UNAUTHENTICATED: u8 = 16;
 const INVALID_ARGUMENT: u8 = 3;
 
 impl Refusal {
+    /// Every row of the table.
+    pub const ALL: [Self; 21] = [
+        Self::BadTarget,
+        Self::ActorNotFound,
+        Self::NoCapacity,
+        Self::ParkingFull,
+        Self::ActorUnavailable,
+        Self::ActorCrashed,
+        Self::ControlPlaneUnavailable,
+        Self::DeadlineExceeded,
+        Self::PermissionDenied,
+        Self::Unauthenticated,
+        Self::Internal,
+        Self::WorkerUnreachable,
+        Self::StaleAssignment,
+        Self::ActorConnectFailed,
+        Self::ProtocolUnsupported,
+        Self::BadRequest,
+        Self::BadConnectPort,
+        Self::MethodNotAllowed,
+        Self::HeadTooLarge,
+        Self::IdleTimeout,
+        Self::Draining,
+    ];
+
     #[rustfmt::skip] // a table reads best as one
     const fn row(self) -> Row {
         const fn row(status: u16, reason: &'static str, body: &'static str, grpc: u8, retry: Option<u16>) -> Row {

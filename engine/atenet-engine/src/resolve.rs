@@ -15,7 +15,7 @@ use self::flight::{Boarding, Flights, Progress, Seat};
 use self::parking::{Lot, Parked};
 use crate::actor_ref::ActorRef;
 use crate::assignment::{Assignment, Disposition, Resolved};
-use crate::config::{ParkingConfig, RouterConfig, millis};
+use crate::config::{CacheConfig, ParkingConfig, RouterConfig, millis};
 use crate::control::ControlPlane;
 use crate::refusal::Refusal;
 use crate::telemetry::Telemetry;
@@ -53,16 +53,34 @@ struct Answer {
 impl Resolver {
     #[must_use]
     pub fn new(config: &RouterConfig, control: Arc<dyn ControlPlane>, telemetry: Telemetry) -> Self {
+        Self::with_parts(&config.cache, &config.parking, config.worker.connect_port, control, telemetry)
+    }
+
+    /// From the parts of a configuration that it needs.
+    #[must_use]
+    pub fn with_parts(
+        cache: &CacheConfig,
+        parking: &ParkingConfig,
+        connect_port: u16,
+        control: Arc<dyn ControlPlane>,
+        telemetry: Telemetry,
+    ) -> Self {
         let inner = Inner {
-            cache: Cache::new(millis(config.cache.ttl_ms), config.cache.entries),
+            cache: Cache::new(millis(cache.ttl_ms), cache.entries),
             flights: Flights::default(),
-            lot: Lot::new(config.parking.max, telemetry.clone()),
-            parking: config.parking.clone(),
-            connect_port: config.worker.connect_port,
+            lot: Lot::new(parking.max, telemetry.clone()),
+            parking: parking.clone(),
+            connect_port,
             control,
             telemetry,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Requests that wait now, and how many may.
+    #[must_use]
+    pub fn parked(&self) -> (usize, usize) {
+        (self.inner.lot.taken(), self.inner.parking.max)
     }
 
     /// Where the actor is. `trace`: the request's W3C `traceparent`, if any.

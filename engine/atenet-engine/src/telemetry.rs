@@ -11,6 +11,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use self::access_log::AccessLog;
+pub(crate) use self::metrics::resume_label;
 use self::metrics::{Level, Metrics, ResumeLabel};
 use crate::actor_ref::ActorRef;
 use crate::assignment::Disposition;
@@ -47,7 +48,7 @@ impl Outcome {
     }
 
     /// The metrics' `outcome`: a refusal's own token.
-    const fn label(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         match self.reason() {
             Some(reason) => reason,
             None => self.class(),
@@ -120,6 +121,11 @@ impl Telemetry {
         if !logged {
             self.metrics.log_dropped.inc();
         }
+    }
+
+    /// A request whose bytes another program carries: only its way to an answer is known here.
+    pub(crate) fn routed(&self, outcome: Outcome, disposition: Disposition, route: Duration) {
+        self.metrics.routed(outcome, disposition, route);
     }
 
     /// A client connection, for as long as the returned value lives.

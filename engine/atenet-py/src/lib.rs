@@ -1,5 +1,6 @@
 //! `atenet._engine`.
 mod errors;
+mod extproc;
 mod logging;
 mod names;
 mod router;
@@ -12,6 +13,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("EngineError", m.py().get_type::<errors::EngineError>())?;
     logging::register(m)?;
+    extproc::register(m)?;
     names::register(m)?;
     router::register(m)?;
     tunnel::register(m)

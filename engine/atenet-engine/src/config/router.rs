@@ -150,6 +150,17 @@ impl Default for ParkingConfig {
     }
 }
 
+impl ParkingConfig {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        above_zero("parking.budget_ms", self.budget_ms)?;
+        above_zero("parking.retry_interval_ms", self.retry_interval_ms)?;
+        if !(1.0..=10.0).contains(&self.retry_factor) {
+            return Err(ConfigError::new("parking.retry_factor", "must be between 1 and 10"));
+        }
+        Ok(())
+    }
+}
+
 /// Time limits of the client's side and of streams.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -305,11 +316,7 @@ impl RouterConfig {
     }
 
     fn check_parking(&self) -> Result<(), ConfigError> {
-        above_zero("parking.budget_ms", self.parking.budget_ms)?;
-        above_zero("parking.retry_interval_ms", self.parking.retry_interval_ms)?;
-        if !(1.0..=10.0).contains(&self.parking.retry_factor) {
-            return Err(ConfigError::new("parking.retry_factor", "must be between 1 and 10"));
-        }
+        self.parking.check()?;
         if self.drain.timeout_ms <= self.parking.budget_ms {
             let problem =
                 format!("must exceed parking.budget_ms ({}), or parked requests are cut", self.parking.budget_ms);

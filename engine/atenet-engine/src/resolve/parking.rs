@@ -92,8 +92,7 @@ impl Lot {
         Some(Parked { places: places.clone(), since: Instant::now(), outcome: "canceled", _counted: counted })
     }
 
-    #[cfg(test)]
-    fn taken(&self) -> usize {
+    pub(super) fn taken(&self) -> usize {
         self.0.taken.load(Ordering::Acquire)
     }
 }

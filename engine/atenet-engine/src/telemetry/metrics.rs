@@ -151,18 +151,19 @@ impl Metrics {
     }
 
     pub(super) fn request(&self, record: &RequestRecord) {
-        let outcome = record.outcome.label();
-        let warm = matches!((record.outcome, record.disposition), (Outcome::Served, Disposition::None));
-        if warm {
-            self.route_warm.observe(record.route.as_secs_f64());
-        } else {
-            let labels =
-                RouteLabels { ate_router_outcome: outcome, ate_router_resume: resume_label(record.disposition) };
-            self.route.get_or_create(&labels).observe(record.route.as_secs_f64());
-        }
+        self.routed(record.outcome, record.disposition, record.route);
         let status = record.status.map_or(0, |status| status.as_u16());
-        let labels = RequestLabels { http_response_status_code: status, outcome };
+        let labels = RequestLabels { http_response_status_code: status, outcome: record.outcome.label() };
         self.request.get_or_create(&labels).observe(record.total.as_secs_f64());
+    }
+
+    pub(super) fn routed(&self, outcome: Outcome, disposition: Disposition, route: Duration) {
+        if matches!((outcome, disposition), (Outcome::Served, Disposition::None)) {
+            self.route_warm.observe(route.as_secs_f64());
+            return;
+        }
+        let labels = RouteLabels { ate_router_outcome: outcome.label(), ate_router_resume: resume_label(disposition) };
+        self.route.get_or_create(&labels).observe(route.as_secs_f64());
     }
 
     pub(super) fn waited(&self, outcome: &'static str, time: Duration) {
@@ -178,7 +179,7 @@ impl Metrics {
     }
 }
 
-pub(super) const fn resume_label(disposition: Disposition) -> &'static str {
+pub(crate) const fn resume_label(disposition: Disposition) -> &'static str {
     match disposition {
         Disposition::None => "none",
         Disposition::Triggered => "triggered",

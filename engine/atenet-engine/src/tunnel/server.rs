@@ -43,6 +43,7 @@ use crate::drain::{self, Drain, DrainControl};
 use crate::error::EngineError;
 use crate::tls::{ClientAuth, ServerTls};
 
+pub(crate) use self::authority::connect_port;
 pub use self::decline::STALE_HEADER;
 pub use self::stats::{ActorStats, ConnectionStats, Stats, TunnelStats};
 

@@ -1,7 +1,7 @@
 //! The port that a CONNECT names. The host half is the router's affair and is ignored.
 
 /// The port of `host:port`, `[v6]:port` or `:port`; `None` when there is none from 1 to 65535 in plain digits.
-pub(super) fn connect_port(authority: &[u8]) -> Option<u16> {
+pub(crate) fn connect_port(authority: &[u8]) -> Option<u16> {
     let colon = authority.iter().rposition(|b| *b == b':')?;
     let (host, port) = (&authority[..colon], &authority[colon + 1..]);
     // Without brackets the last colon of a bare IPv6 address would pass for the port's.

@@ -1,0 +1,103 @@
+//! The decisions that Envoy asks for: the same resolver and the same refusals as the native router's.
+
+mod answer;
+mod question;
+mod recent;
+mod server;
+mod service;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::recent::{Entry, Recent};
+use self::service::Service;
+use crate::config::{CacheConfig, ExtProcConfig};
+use crate::control::{Control, ControlPlane};
+use crate::drain::{self, DrainControl};
+use crate::error::EngineError;
+use crate::resolve::Resolver;
+use crate::telemetry::Telemetry;
+
+/// The running service.
+pub struct ExtProc {
+    address: SocketAddr,
+    telemetry: Telemetry,
+    resolver: Resolver,
+    recent: Arc<Recent>,
+    control: DrainControl,
+}
+
+/// What the status page shows.
+#[derive(Serialize)]
+pub struct Status {
+    /// Requests that are being decided now, parked ones included.
+    pub deciding: usize,
+    pub parking: Parking,
+    /// Newest first.
+    pub requests: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+pub struct Parking {
+    pub active: usize,
+    pub max: usize,
+}
+
+impl ExtProc {
+    /// Binds and serves.
+    pub async fn start(config: &ExtProcConfig) -> Result<Self, EngineError> {
+        Self::with_control_plane(config, Arc::new(Control::new(&config.control)?)).await
+    }
+
+    async fn with_control_plane(config: &ExtProcConfig, plane: Arc<dyn ControlPlane>) -> Result<Self, EngineError> {
+        let telemetry = Telemetry::default();
+        // Every request asks the control plane: Envoy never routes on what was true a moment ago.
+        let no_cache = CacheConfig { ttl_ms: 0, entries: 1 };
+        let resolver = Resolver::with_parts(&no_cache, &config.parking, config.connect_port, plane, telemetry.clone());
+        let recent = Arc::new(Recent::new(config.recent));
+        let (control, drain) = drain::channel();
+        let listener = server::bind(config.listen).await?;
+        let bound = |source| EngineError::Listen { name: "ext_proc".into(), address: config.listen, source };
+        let address = listener.local_addr().map_err(bound)?;
+        let service = Service {
+            resolver: resolver.clone(),
+            telemetry: telemetry.clone(),
+            recent: recent.clone(),
+            drain: drain.clone(),
+        };
+        tokio::spawn(server::accept(listener, service, drain));
+        Ok(Self { address, telemetry, resolver, recent, control })
+    }
+
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Prometheus text.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.telemetry.metrics_text()
+    }
+
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let (active, max) = self.resolver.parked();
+        Status { deciding: self.control.in_flight(), parking: Parking { active, max }, requests: self.recent.list() }
+    }
+
+    /// Accepts nothing new and waits for what is being decided; after `limit` the rest is dropped.
+    pub async fn close(&self, limit: Duration) {
+        self.control.begin();
+        if tokio::time::timeout(limit, self.control.empty()).await.is_err() {
+            tracing::warn!(deciding = self.control.in_flight(), "requests that still wait are dropped");
+        }
+        self.control.force();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! The service itself: one stream a request, one question, one answer.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::answer;
+use super::question::{Ask, Question};
+use super::recent::{Decision, Recent};
+use crate::assignment::Disposition;
+use crate::drain::Drain;
+use crate::envoy_proto::external_processor_server::ExternalProcessor;
+use crate::envoy_proto::{ProcessingRequest, ProcessingResponse};
+use crate::refusal::Refusal;
+use crate::resolve::Resolver;
+use crate::telemetry::{Outcome, Telemetry};
+
+/// Answers Envoy's questions. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) resolver: Resolver,
+    pub(super) telemetry: Telemetry,
+    pub(super) recent: Arc<Recent>,
+    pub(super) drain: Drain,
+}
+
+type Answers = Pin<Box<dyn Stream<Item = Result<ProcessingResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl ExternalProcessor for Service {
+    type ProcessStream = Answers;
+
+    /// When the client leaves, Envoy resets the stream and this future is dropped, parking place included.
+    async fn process(
+        &self,
+        request: Request<Streaming<ProcessingRequest>>,
+    ) -> Result<Response<Self::ProcessStream>, Status> {
+        let _in_flight = self.drain.guard();
+        let (metadata, _, mut messages) = request.into_parts();
+        let message = messages.message().await?.ok_or_else(|| Status::invalid_argument("no message"))?;
+        let question = Question::read(&message).ok_or_else(|| Status::invalid_argument("no request headers"))?;
+        // Envoy's own span, if it traces; else the client's.
+        let span = metadata.get("traceparent").and_then(|value| value.to_str().ok());
+        let answer = self.decide(&question, span.or(question.trace)).await;
+        Ok(Response::new(Box::pin(futures_util::stream::once(std::future::ready(Ok(answer))))))
+    }
+}
+
+impl Service {
+    async fn decide(&self, question: &Question<'_>, trace: Option<&str>) -> ProcessingResponse {
+        let mut record = Record::new(self, question);
+        let answer = self.ask(question, trace, &mut record).await;
+        record.outcome = answer.as_ref().err().map_or(Outcome::Served, |refusal| Outcome::Refused(*refusal));
+        answer.unwrap_or_else(|refusal| answer::refused(refusal, question.grpc))
+    }
+
+    async fn ask(
+        &self,
+        question: &Question<'_>,
+        trace: Option<&str>,
+        record: &mut Record<'_>,
+    ) -> Result<ProcessingResponse, Refusal> {
+        match question.ask()? {
+            Ask::Open { actor, port } => {
+                record.actor = Some(actor.to_string());
+                Ok(answer::opened(&actor, port))
+            }
+            Ask::Route { actor, port } => {
+                record.actor = Some(actor.to_string());
+                let resolved = self.resolver.resolve(&actor, trace).await?;
+                record.worker = Some(resolved.assignment.worker);
+                record.disposition = resolved.disposition;
+                Ok(answer::routed(&resolved, port))
+            }
+        }
+    }
+}
+
+/// Notes a request when it drops, whether it was decided or its client left before.
+struct Record<'a> {
+    service: &'a Service,
+    question: &'a Question<'a>,
+    started: Instant,
+    actor: Option<String>,
+    worker: Option<SocketAddr>,
+    disposition: Disposition,
+    outcome: Outcome,
+}
+
+impl<'a> Record<'a> {
+    fn new(service: &'a Service, question: &'a Question<'a>) -> Self {
+        Self {
+            service,
+            question,
+            started: Instant::now(),
+            actor: None,
+            worker: None,
+            disposition: Disposition::None,
+            outcome: Outcome::ClientGone,
+        }
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        let took = self.started.elapsed();
+        self.service.telemetry.routed(self.outcome, self.disposition, took);
+        let decision = Decision { actor: self.actor.take(), outcome: self.outcome.label(), worker: self.worker, took };
+        self.service.recent.push(self.question, decision);
+    }
+}
