@@ -66,7 +66,7 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
             )
         )
         networks.fill()
-        async with _background(registration.run(), supervisor.keep_logs_small()):
+        async with _background(registration.run()):
             await _first(registration.accepted.wait(), stop.wait())
             if registration.accepted.is_set():
                 daemon.announce_ready(settings.ready_file, {"atunnel": bound})

@@ -59,9 +59,15 @@ async def wait_ready(probes: Sequence[Probe], gateway: Path, make_socket: Socket
 
     `make_socket`: `socket_in_netns` of the engine.
     """
-    async with asyncio.TaskGroup() as group:
-        for probe in probes:
-            group.create_task(_wait(probe, gateway, make_socket))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for probe in probes:
+                group.create_task(_wait(probe, gateway, make_socket))
+    except* NotReadyError as errors:
+        first = errors.exceptions[0]
+    else:
+        return
+    raise first
 
 
 def _plan(container: str, probe: ateapi_pb2.WakeupProbe, where: str) -> Probe:

@@ -13,13 +13,12 @@ from atenet.errors import AteError
 from atenet.operations import Operations
 from atenet.proto import ateapi_pb2, atelet_pb2
 from atenet.worker.ingress import Incarnation
-from atenet.worker.sandbox import DEFAULT_CLASS, InvalidTemplateError, Sandbox, output
+from atenet.worker.sandbox import DEFAULT_CLASS, InvalidTemplateError, Sandbox
 from atenet.worker.workload import Order, Parts, State, Workload
 
 __all__ = ["DrainingError", "FullError", "NotHostedError", "Supervisor"]
 
 _log = logging.getLogger(__name__)
-_LOG_CHECK_SECONDS = 1.0
 
 
 class FullError(AteError):
@@ -90,14 +89,6 @@ class Supervisor:
     @property
     def draining(self) -> bool:
         return self._draining
-
-    async def keep_logs_small(self) -> None:
-        """Runs until cancelled."""
-        while True:
-            await asyncio.sleep(_LOG_CHECK_SECONDS)
-            paths = [path for workload in self.workloads() for path in workload.logs]
-            if paths:
-                await asyncio.to_thread(output.trim, paths)
 
     async def close(self) -> None:
         """Takes nothing new, gives up starts, stops every actor with grace. Files stay."""

@@ -102,7 +102,6 @@ class Workload:
         self.state = State.STARTING
         self.timings = atelet_pb2.StartTimings()
         self.ended: Exit | None = None
-        self.logs = tuple(order.logs / f"{plan.name}.log" for plan in order.containers)
         self._order = order
         self._sandbox = sandbox
         self._parts = parts
@@ -183,7 +182,7 @@ class Workload:
                 )
             if not ready.done():
                 raise StartAbortedError(f"the start of {self.actor} was given up")
-            await _first_error(ready)
+            await ready
         finally:
             for task in (ready, aborted):
                 task.cancel()
@@ -206,10 +205,3 @@ class _Clock:
         now = time.perf_counter()
         passed, self._last = now - self._last, now
         return passed * 1000
-
-
-async def _first_error(ready: asyncio.Future[None]) -> None:
-    try:
-        await ready
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None

@@ -20,6 +20,8 @@ __all__ = ["Child", "Started", "start"]
 
 _REPORT_SECONDS = 5.0
 _KILL_SECONDS = 10.0
+# Why is in its output.
+_NOT_STARTED = "bubblewrap could not start the sandbox"
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,21 @@ def _open_gate(
     outer: subprocess.Popen[bytes], status: int, gate: int, before_opening: Callable[[int], None]
 ) -> Started:
     init = _read_init(status)
-    pidfd = os.pidfd_open(init)
+    try:
+        pidfd = os.pidfd_open(init)
+    except ProcessLookupError:
+        raise AteError(_NOT_STARTED) from None
     try:
         before_opening(init)
         os.write(gate, b"\n")
-    except BaseException:
+    except BaseException as e:
         # A closed gate is an open one, so it must be dead before the gate goes.
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         select.select([pidfd], [], [], _KILL_SECONDS)
         os.close(pidfd)
+        if isinstance(e, ProcessLookupError):
+            raise AteError(_NOT_STARTED) from None
         raise
     return Started(outer, init, pidfd, status)
 
@@ -103,7 +111,7 @@ def _read_init(status: int) -> int:
             raise AteError(f"bubblewrap did not start the sandbox in {_REPORT_SECONDS:.0f} s")
         piece = os.read(status, 1)
         if not piece:
-            raise AteError("bubblewrap could not start the sandbox")
+            raise AteError(_NOT_STARTED)
         line += piece
     return int(json.loads(line)["child-pid"])
 

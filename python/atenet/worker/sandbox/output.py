@@ -1,47 +1,32 @@
-"""Actors' output: plain files that the actor writes itself, kept small from outside.
+"""Actors' output: a pipe on their side, a file of bounded size on ours.
 
-Nothing in the supervisor runs per line. A file that grew too large is copied to `<name>.1` and
-emptied in place; since it is written in append mode, the writer just goes on.
+What an actor writes is fetched in gulps, a few times a second at most, so a line per request
+costs the supervisor nothing per request. A pipe that is full slows its writer down.
 """
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
-import shutil
-from collections.abc import Iterable
+from concurrent.futures import Executor
 from pathlib import Path
 
-__all__ = ["LIMIT_BYTES", "open_log", "path_for", "tail", "trim"]
+__all__ = ["LIMIT_BYTES", "OutputLog", "path_for", "tail"]
 
 LIMIT_BYTES = 1024 * 1024
+_PIPE_BYTES = 256 * 1024
+_GULP_BYTES = 64 * 1024
+_REST_SECONDS = 0.05
 _TAIL_BYTES = 4096
-_BLOCK_BYTES = 512  # what st_blocks counts in
 
 
 def path_for(directory: Path, container: str) -> Path:
     return directory / f"{container}.log"
 
 
-def open_log(path: Path, account: int) -> int:
-    """A descriptor in append mode. The file is the actor's, so that it can open /dev/stdout."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
-    os.fchown(descriptor, account, account)
-    return descriptor
-
-
-def trim(paths: Iterable[Path], limit: int = LIMIT_BYTES) -> None:
-    """Rotates the files that hold more than `limit` bytes on disk. Blocks; absent ones are fine."""
-    for path in paths:
-        try:
-            if path.lstat().st_blocks * _BLOCK_BYTES > limit:
-                _rotate(path, limit)
-        except FileNotFoundError:
-            continue
-
-
 def tail(path: Path, lines: int = 10) -> str:
-    """The last lines, printable; empty when there is no output."""
+    """The last lines, printable; empty when there is no output. Blocks."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -52,11 +37,64 @@ def tail(path: Path, lines: int = 10) -> str:
     return "\n".join("".join(c if c.isprintable() else " " for c in line) for line in last).strip()
 
 
-def _rotate(path: Path, limit: int) -> None:
-    partial = path.with_name(f"{path.name}.partial")
-    with path.open("r+b") as source:
-        with partial.open("wb") as kept:
-            source.seek(max(0, source.seek(0, os.SEEK_END) - limit))
-            shutil.copyfileobj(source, kept)
-        source.truncate(0)
-    partial.replace(path.with_name(f"{path.name}.1"))
+class OutputLog:
+    """Appends to `path`; past `limit` bytes the file becomes `<name>.1` and a new one is begun."""
+
+    def __init__(self, path: Path, account: int, *, limit: int = LIMIT_BYTES) -> None:
+        """Blocks. `writer` is for the actor to inherit: call `close_writer` when it has."""
+        self.path = path
+        self._limit = limit
+        self._file = _open(path)
+        self._reader, self.writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self.writer, True)
+        # So that programs can open /dev/stdout and /dev/stderr.
+        os.fchown(self.writer, account, account)
+        fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+    def close_writer(self) -> None:
+        if self.writer >= 0:
+            os.close(self.writer)
+            self.writer = -1
+
+    async def copy(self, threads: Executor) -> None:
+        """Returns when no process has the pipe open any more."""
+        loop = asyncio.get_running_loop()
+        written = asyncio.Event()
+        loop.add_reader(self._reader, written.set)
+        try:
+            while True:
+                await written.wait()
+                loop.remove_reader(self._reader)
+                if not await loop.run_in_executor(threads, self.fetch):
+                    return
+                await asyncio.sleep(_REST_SECONDS)
+                written.clear()
+                loop.add_reader(self._reader, written.set)
+        finally:
+            loop.remove_reader(self._reader)
+
+    def fetch(self) -> bool:
+        """Copies what is in the pipe. False at its end. Blocks on the disk only."""
+        try:
+            while piece := os.read(self._reader, _GULP_BYTES):
+                self._append(piece)
+        except BlockingIOError:
+            return True
+        return False
+
+    def close(self) -> None:
+        self.close_writer()
+        os.close(self._reader)
+        os.close(self._file)
+
+    def _append(self, piece: bytes) -> None:
+        if os.fstat(self._file).st_size + len(piece) > self._limit:
+            self.path.replace(self.path.with_name(f"{self.path.name}.1"))
+            os.close(self._file)
+            self._file = _open(self.path)
+        os.write(self._file, piece)
+
+
+def _open(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, 0o600)

@@ -18,6 +18,7 @@ from atenet.worker.sandbox.cgroup import Cgroups
 from atenet.worker.sandbox.child import Child
 from atenet.worker.sandbox.interface import Exit, Launch
 from atenet.worker.sandbox.limits import apply_rlimits
+from atenet.worker.sandbox.output import OutputLog
 from atenet.worker.sandbox.plan import ContainerPlan, InvalidTemplateError
 
 __all__ = ["ProcessSandbox"]
@@ -56,12 +57,12 @@ class ProcessSandbox:
 
     async def start(self, launch: Launch) -> ProcessGroup:
         loop = asyncio.get_running_loop()
-        group = ProcessGroup(self, launch)
+        group = ProcessGroup(self, launch, self._threads)
         try:
             await loop.run_in_executor(self._threads, self._prepare, launch)
             for plan in launch.containers:
-                started = await loop.run_in_executor(self._threads, self._launch, launch, plan)
-                group.add(plan.name, Child(started))
+                started, log = await loop.run_in_executor(self._threads, self._launch, launch, plan)
+                group.add(plan.name, Child(started), log)
         except BaseException:
             await group.stop(0)
             raise
@@ -82,6 +83,9 @@ class ProcessSandbox:
 
     def _prepare(self, launch: Launch) -> None:
         owner = account.account_of(launch.actor_uid)
+        for bind in (bind for plan in launch.containers for bind in plan.binds):
+            if not bind.source.exists():
+                raise AteError(f"{bind.source}, to be mounted at {bind.target}, is missing")
         for directory in launch.durable:
             account.hand_over(directory, owner)
         launch.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,7 +98,7 @@ class ProcessSandbox:
             script = bubblewrap.start_script(plan.environment, plan.command)
             _write(etc / f"start.{plan.name}", script, 0o400, owner)
 
-    def _launch(self, launch: Launch, plan: ContainerPlan) -> child.Started:
+    def _launch(self, launch: Launch, plan: ContainerPlan) -> tuple[child.Started, OutputLog]:
         """Blocks until the sandbox exists and its limits hold."""
         owner = account.account_of(launch.actor_uid)
         place = self._place(launch)
@@ -105,8 +109,8 @@ class ProcessSandbox:
         with contextlib.ExitStack() as descriptors:
             arguments = _in_memory(descriptors, "\0".join(words).encode())
             filtered = _in_memory(descriptors, self._filter) if self._filter else None
-            log = output.open_log(output.path_for(launch.logs, plan.name), owner)
-            descriptors.callback(os.close, log)
+            log = OutputLog(output.path_for(launch.logs, plan.name), owner)
+            descriptors.callback(log.close_writer)
 
             def command(status: int, gate: int) -> list[str]:
                 fds = bubblewrap.Descriptors(arguments, status, gate, filtered)
@@ -117,31 +121,48 @@ class ProcessSandbox:
                 apply_rlimits(pid)
 
             passed = [arguments] if filtered is None else [arguments, filtered]
-            return child.start(command, passed, log, limit)
+            try:
+                return child.start(command, passed, log.writer, limit), log
+            except AteError as e:
+                log.fetch()
+                said = output.tail(log.path)
+                raise AteError(f"{e.message}: {said}" if said else e.message) from e
+            except BaseException:
+                log.close()
+                raise
 
 
 class ProcessGroup:
     """The containers of one activation."""
 
-    def __init__(self, sandbox: ProcessSandbox, launch: Launch) -> None:
+    def __init__(self, sandbox: ProcessSandbox, launch: Launch, threads: Executor) -> None:
         self._sandbox = sandbox
         self._launch = launch
-        self._children: dict[str, Child] = {}
+        self._threads = threads
+        self._children: list[Child] = []
+        self._endings: list[asyncio.Task[None]] = []
         self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
-    def add(self, container: str, process: Child) -> None:
-        self._children[container] = process
-        process.exited.add_done_callback(lambda future: self._note(container, future.result()))
+    def add(self, container: str, process: Child, log: OutputLog) -> None:
+        self._children.append(process)
+        self._endings.append(asyncio.ensure_future(self._see_off(container, process, log)))
 
     async def stop(self, wait: float) -> None:
-        await asyncio.gather(*(process.stop(wait) for process in self._children.values()))
+        await asyncio.gather(*(process.stop(wait) for process in self._children))
+        await asyncio.gather(*self._endings)
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._sandbox._threads, self._sandbox.forget, self._launch)
+        await loop.run_in_executor(self._threads, self._sandbox.forget, self._launch)
 
-    def _note(self, container: str, status: int) -> None:
+    async def _see_off(self, container: str, process: Child, log: OutputLog) -> None:
+        """Keeps what it says, to the last word, and notes how it ended."""
+        try:
+            await log.copy(self._threads)
+            status = await asyncio.shield(process.exited)
+        finally:
+            log.close()
+        said = await asyncio.to_thread(output.tail, log.path)
         if not self.exited.done():
-            log = output.path_for(self._launch.logs, container)
-            self.exited.set_result(Exit(container, status, output.tail(log)))
+            self.exited.set_result(Exit(container, status, said))
 
 
 def _require(*programs: str) -> None:

@@ -1,0 +1,83 @@
+"""A supervisor with everything real but atunnel, whose calls are recorded and may be told to fail."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from atenet._engine import socket_in_netns
+from atenet.errors import AteError
+from atenet.proto import ateapi_pb2 as pb
+from atenet.worker.ingress import Incarnation
+from atenet.worker.supervisor import Supervisor
+from atenet.worker.workload import Parts
+
+from tests.support.actor_box import ActorBox, actor_directory
+
+
+@dataclass
+class RecordedIngress:
+    """`open`: gateway by actor, as a router would find it; `events`: what happened in order."""
+
+    open: dict[Incarnation, Path] = field(default_factory=dict)
+    events: list[tuple[str, str, float]] = field(default_factory=list)
+    fail_activation: bool = False
+    # Set while a deactivation with grace is under way; it ends when `let_go` is set.
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+    hold: bool = False
+
+    async def activate(self, actor: Incarnation, gateway: Path) -> None:
+        if self.fail_activation:
+            raise AteError("activation fails as ordered")
+        self.events.append(("activate", actor.uid, 0))
+        self.open[actor] = gateway
+
+    async def deactivate(self, actor: Incarnation, grace: float) -> None:
+        if self.open.pop(actor, None) is None:
+            return
+        self.events.append(("deactivate", actor.uid, grace))
+        if self.hold and grace:
+            self.closing.set()
+            await self.let_go.wait()
+
+
+@dataclass
+class Hosting:
+    box: ActorBox
+    ingress: RecordedIngress
+    supervisor: Supervisor
+    changes: list[list[str]]
+
+    async def run(self, actor: Incarnation, template: pb.ActorTemplate):  # type: ignore[no-untyped-def]
+        return await self.supervisor.run(actor, template, self.directory(actor))
+
+    def directory(self, actor: Incarnation) -> Path:
+        return actor_directory(self.box.where, actor.uid)
+
+    def gateway(self, actor: Incarnation) -> Path:
+        return self.ingress.open[actor]
+
+
+@asynccontextmanager
+async def hosting(box: ActorBox, *, slots: int = 4, grace: float = 5.0) -> AsyncIterator[Hosting]:
+    ingress = RecordedIngress()
+    changes: list[list[str]] = []
+    supervisor = Supervisor(
+        Parts(
+            networks=box.networks,
+            sandboxes={"process": box.sandbox},
+            ingress=ingress,
+            make_socket=socket_in_netns,
+            stop_wait=1.0,
+        ),
+        slots=slots,
+        suspend_grace=grace,
+        changed=lambda: changes.append(supervisor.hosted()),
+    )
+    try:
+        yield Hosting(box, ingress, supervisor, changes)
+    finally:
+        ingress.let_go.set()
+        await supervisor.close()
