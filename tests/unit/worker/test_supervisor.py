@@ -166,7 +166,7 @@ async def test_an_actor_that_ends_during_its_start_says_why(host: Hosting) -> No
 
 async def test_an_actor_that_is_never_ready_is_stopped(host: Hosting) -> None:
     actor = new_incarnation()
-    with pytest.raises(NotReadyError, match="status 404"):
+    with pytest.raises(NotReadyError, match="was not ready in 2 s"):
         await host.run(
             actor,
             template(

@@ -10,7 +10,7 @@ import os
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import IO
+from typing import IO, cast
 
 __all__ = ["UnsafeArchiveError", "read"]
 
@@ -81,14 +81,14 @@ class _Unpacker:
             self._parent = None
 
     def _file(self, tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, parent: int) -> None:
-        content = tar.extractfile(member)
-        assert content is not None  # what tarfile promises of a regular file
+        source = cast("IO[bytes]", tar.fileobj)
+        source.seek(member.offset_data)
         with os.fdopen(os.open(name, _NEW_FILE, 0o600, dir_fd=parent), "wb") as file:
             sparse: list[tuple[int, int]] | None = getattr(member, "sparse", None)
             for offset, length in [(0, member.size)] if sparse is None else sparse:
-                content.seek(offset)
+                # The data of all extents stand one behind the other.
                 file.seek(offset)
-                _copy(content, file, length)
+                _copy(source, file, length)
             file.truncate(member.size)
             file.flush()
             os.fchmod(file.fileno(), member.mode)

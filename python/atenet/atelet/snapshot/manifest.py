@@ -6,12 +6,25 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from atenet._engine import check_name
 from atenet.errors import AteError
 
-__all__ = ["FILE_NAME", "Manifest", "SnapshotDamagedError", "SnapshotMissingError", "VolumeEntry"]
+__all__ = [
+    "FILE_NAME",
+    "Manifest",
+    "SnapshotDamagedError",
+    "SnapshotMissingError",
+    "VolumeEntry",
+    "archive_name",
+]
 
 FILE_NAME = "manifest.json"
 _FORMAT = "atenet-snapshot/1"
+
+
+def archive_name(volume: str) -> str:
+    """The file of a volume's archive, beside the manifest."""
+    return f"{volume}.tar.zst"
 
 
 class SnapshotMissingError(AteError):
@@ -30,6 +43,12 @@ class VolumeEntry:
     file: str
     sha256: str
     size: int
+
+    def check(self) -> None:
+        """Both names become paths. Raises ValueError."""
+        check_name(self.name)
+        if self.file != archive_name(self.name):
+            raise ValueError(f"archive of volume {self.name!r} has the name {self.file!r}")
 
 
 @dataclass(frozen=True)
@@ -53,6 +72,8 @@ class Manifest:
             if fields.pop("format") != _FORMAT:
                 raise ValueError("unknown format")
             volumes = tuple(VolumeEntry(**volume) for volume in fields.pop("volumes"))
+            for volume in volumes:
+                volume.check()
             return cls(**fields, volumes=volumes)
         except (ValueError, TypeError, KeyError, AttributeError) as e:
             raise SnapshotDamagedError(f"{where} is damaged: {e}") from e

@@ -26,6 +26,7 @@ from atenet.atelet.snapshot.manifest import (
     SnapshotDamagedError,
     SnapshotMissingError,
     VolumeEntry,
+    archive_name,
 )
 from atenet.errors import AteError
 
@@ -34,6 +35,16 @@ __all__ = ["SnapshotStore"]
 # Fast above all: an actor is not suspended until this is done.
 _LEVEL = 1
 _DEPTH = 3
+# What unpacking something else than what was written can come to. A full or failing disk is not.
+_DAMAGE = (
+    zstandard.ZstdError,
+    tarfile.TarError,
+    ValueError,
+    OverflowError,
+    EOFError,
+    FileExistsError,
+    NotADirectoryError,
+)
 
 
 class SnapshotStore:
@@ -144,7 +155,7 @@ class _Hashing:
 
 
 def _save_volume(directory: Path, name: str, volume: Path) -> VolumeEntry:
-    file_name = f"{name}.tar.zst"
+    file_name = archive_name(name)
     with (directory / file_name).open("wb") as file:
         counted = _Hashing(file)
         compressor = zstandard.ZstdCompressor(level=_LEVEL)
@@ -180,7 +191,7 @@ def _unpack(source: _Hashing, top: int) -> Exception | None:
     try:
         with zstandard.ZstdDecompressor().stream_reader(source, closefd=False) as stream:  # type: ignore[arg-type]
             extract.read(stream, top)
-    except (zstandard.ZstdError, tarfile.TarError, extract.UnsafeArchiveError, EOFError) as e:
+    except _DAMAGE as e:
         return e
     return None
 

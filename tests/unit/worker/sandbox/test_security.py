@@ -183,7 +183,10 @@ async def test_the_environment_is_the_templates_and_secret_from_the_process_list
     group = await box.sandbox.start(
         box.launch(
             *python(
-                "import os\nos.environ.pop('LC_CTYPE', 0)  # Python's own\nprint(sorted(os.environ), flush=True)\nopen('/data/up', 'w')\n"
+                "import os\n"
+                "os.environ.pop('LC_CTYPE', 0)  # Python's own\n"
+                "print(sorted(os.environ), flush=True)\n"
+                "open('/data/up', 'w')\n"
                 "import signal; signal.pause()"
             ),
             env={"TOKEN": secret, "LD_PRELOAD": "/data/evil.so"},
