@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import grpc.aio
 
 from atenet.errors import AteError
 from atenet.rpc.keepalive import SERVER_OPTIONS
-from atenet.rpc.material import Material, WatchedMaterial
+from atenet.rpc.material import WatchedMaterial
 
 __all__ = ["MtlsServer", "mtls_server", "peer_spiffe_id"]
 
@@ -23,6 +24,11 @@ class MtlsServer:
 
     server: grpc.aio.Server
     address: str
+
+
+# gRPC cannot switch session tickets off. A resumed session carries its client's identity, but
+# nobody looks at the certificate's expiry again; a new configuration makes old tickets worthless.
+_TICKET_SECONDS = 600.0
 
 
 class _HasAuthContext(Protocol):
@@ -43,14 +49,10 @@ def mtls_server(
     files are looked at again on each handshake. Raises AteError when a file is unusable or the
     address is taken.
     """
-    watched = WatchedMaterial(credential, client_roots)
-
-    def fetch() -> grpc.ServerCertificateConfiguration | None:
-        return _configuration(watched.current) if watched.refresh() else None
-
+    source = _Configurations(WatchedMaterial(credential, client_roots))
     credentials = grpc.dynamic_ssl_server_credentials(
-        _configuration(watched.current),
-        fetch,  # type: ignore[arg-type]  # gRPC takes None as "unchanged"; its stubs do not say so
+        source.current(),
+        source.fetch,  # type: ignore[arg-type]  # None is "unchanged"; gRPC's stubs do not say so
         require_client_authentication=True,
     )
     server = grpc.aio.server(
@@ -73,10 +75,26 @@ def peer_spiffe_id(context: _HasAuthContext) -> str | None:
         return None
 
 
-def _configuration(material: Material) -> grpc.ServerCertificateConfiguration:
-    return grpc.ssl_server_certificate_configuration(
-        [(material.key, material.chain)], root_certificates=material.roots
-    )
+class _Configurations:
+    """Asked by gRPC before each handshake, on one of its threads."""
+
+    def __init__(self, watched: WatchedMaterial) -> None:
+        self._watched = watched
+        self._renewed = time.monotonic()
+
+    def current(self) -> grpc.ServerCertificateConfiguration:
+        material = self._watched.current
+        return grpc.ssl_server_certificate_configuration(
+            [(material.key, material.chain)], root_certificates=material.roots
+        )
+
+    def fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """A configuration if a file changed or the last one is old, else None."""
+        now = time.monotonic()
+        if not self._watched.refresh() and now - self._renewed < _TICKET_SECONDS:
+            return None
+        self._renewed = now
+        return self.current()
 
 
 def _bind(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials) -> str:
