@@ -142,7 +142,8 @@ def engine() -> None:
     except toolchain.ToolchainError as error:
         raise SetupError(str(error)) from error
     say("engine: maturin develop --release (some minutes the first time)")
-    run([VENV / "bin" / "maturin", "develop", "--release"], build)
+    # pip, which maturin calls, would list every requirement that is there already.
+    run([VENV / "bin" / "maturin", "develop", "--release"], {**build, "PIP_QUIET": "1"})
     stamp.write_text(key)
 
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from atenet.errors import AteError
 
-__all__ = ["Answer", "ask", "listen"]
+__all__ = ["Answer", "Listener", "ask"]
 
 Message = dict[str, Any]
 # Handles one request: yields its lines; the last one is marked done by the server.
@@ -62,29 +62,51 @@ def _read(lines: BinaryIO) -> bytes:
         return b""
 
 
-async def listen(path: Path, answer: Answer) -> asyncio.Server:
-    """Serves on a socket that only its owner may open. Nothing may be at `path`."""
-    mask = os.umask(0o177)
-    try:
-        return await asyncio.start_unix_server(_serve(answer), path)
-    finally:
-        os.umask(mask)
+class Listener:
+    """The supervisor's side."""
 
+    def __init__(self) -> None:
+        self._open = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
-def _serve(
-    answer: Answer,
-) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
+    async def listen(self, path: Path, answer: Answer) -> asyncio.Server:
+        """Serves on a socket that only its owner may open. Nothing may be at `path`."""
+        mask = os.umask(0o177)
+        try:
+            return await asyncio.start_unix_server(self._serve(answer), path)
+        finally:
+            os.umask(mask)
+
+    async def finished(self, limit_seconds: float = 2.0) -> None:
+        """Returns when every answer that was begun is out, or after the limit."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), limit_seconds)
+
+    def _count(self, change: int) -> None:
+        self._open += change
+        if self._open:
+            self._quiet.clear()
+        else:
+            self._quiet.set()
+
+    def _serve(
+        self, answer: Answer
+    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._count(+1)
             try:
                 operation = _parse(await reader.readline())
                 async for message in answer(operation):
                     writer.write(json.dumps(message).encode() + b"\n")
                     await writer.drain()
+            except ConnectionError:
+                pass  # whoever asked has gone
             finally:
                 writer.close()
+                self._count(-1)
 
-    return serve
+        return serve
 
 
 def _parse(line: bytes) -> str:

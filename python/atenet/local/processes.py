@@ -8,6 +8,7 @@ from pathlib import Path
 
 from atenet.identity import spiffe
 from atenet.local.layout import NODE, Layout
+from atenet.local.router_config import drain_limit
 from atenet.local.settings import LocalSettings
 
 __all__ = ["NAMESPACE", "POOL", "Credentials", "ProcessSpec", "plan"]
@@ -164,5 +165,5 @@ def _router(layout: Layout, settings: LocalSettings) -> ProcessSpec:
         argv=argv,
         addresses={what: f"{settings.address}:{port}" for what, port in at.items()},
         stop_rank=0,
-        stop_seconds=settings.drain_delay + 15,
+        stop_seconds=drain_limit(settings) + 5,
     )

@@ -10,9 +10,18 @@ from atenet.identity import spiffe
 from atenet.local.layout import Layout
 from atenet.local.settings import LocalSettings
 
-__all__ = ["render"]
+__all__ = ["drain_limit", "render"]
 
 _HEADER = "# Written by `ate up` at every start: change it by the flags of `ate up`, not here.\n"
+
+
+# What requests in the air have beyond the longest wait of a parked one.
+_DRAIN_SECONDS = 10.0
+
+
+def drain_limit(settings: LocalSettings) -> float:
+    """Seconds from SIGTERM to the router's end at the latest."""
+    return settings.drain_delay + settings.park_budget + _DRAIN_SECONDS
 
 
 def render(layout: Layout, settings: LocalSettings) -> str:
@@ -30,14 +39,11 @@ def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
             "statsAddr": f"{settings.address}:{settings.stats_port}",
             "readinessAddr": f"{settings.address}:{settings.readiness_port}",
             "connectionMinTerminationDeadline": _duration(settings.drain_delay),
+            "connectionTerminationDeadline": _duration(drain_limit(settings)),
         },
         "gateways": {
             "plain": {"port": settings.http_port, "protocol": "HTTP"},
-            "secure": {
-                "port": settings.https_port,
-                "protocol": "HTTPS",
-                "tls": served,
-            },
+            "secure": {"port": settings.https_port, "protocol": "HTTPS", "tls": served},
         },
         "binds": [
             {

@@ -51,12 +51,13 @@ class Supervisor:
         self._stopped = asyncio.Event()
         self._changed = asyncio.Event()
         self._lock: int | None = None
+        self._talk = conversation.Listener()
 
     async def run(self) -> None:
         """Starts, serves until told to stop, stops. Raises AteError when it cannot start."""
         self._prepare()
         tasks = [asyncio.create_task(renew_forever(self.layout))]
-        server = await conversation.listen(self.layout.control_socket, self._answer)
+        server = await self._talk.listen(self.layout.control_socket, self._answer)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
@@ -68,6 +69,7 @@ class Supervisor:
             await self._stop()
             for task in tasks:
                 task.cancel()
+            await self._talk.finished()
             server.close()
             self._forget()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from atenet.errors import AteError
-from atenet.local.conversation import ask, listen
+from atenet.local.conversation import Listener, ask
 
 
 async def _counts(operation: str) -> AsyncIterator[dict[str, Any]]:
@@ -19,7 +19,7 @@ async def _counts(operation: str) -> AsyncIterator[dict[str, Any]]:
 
 async def test_lines_arrive_in_order_up_to_the_last(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    async with await listen(path, _counts):
+    async with await Listener().listen(path, _counts):
         heard = await asyncio.to_thread(lambda: list(ask(path, "count")))
     assert [line.get("number") for line in heard] == [0, 1, 2, None]
     assert heard[0]["event"] == "count"
@@ -27,7 +27,7 @@ async def test_lines_arrive_in_order_up_to_the_last(tmp_path: Path) -> None:
 
 async def test_only_the_owner_may_ask(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    async with await listen(path, _counts):
+    async with await Listener().listen(path, _counts):
         assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -40,7 +40,7 @@ async def test_nonsense_is_no_operation(tmp_path: Path) -> None:
             raw.sendall(b"what?\n")
             return raw.makefile("rb").readline()
 
-    async with await listen(path, _counts):
+    async with await Listener().listen(path, _counts):
         assert b'"event": ""' in await asyncio.to_thread(send)
 
 
@@ -54,6 +54,6 @@ async def test_a_supervisor_that_hangs_up_half_way_is_told_apart(tmp_path: Path)
         yield {"event": "stopping"}
 
     path = tmp_path / "s"
-    async with await listen(path, dies):
+    async with await Listener().listen(path, dies):
         with pytest.raises(AteError, match="in the middle"):
             await asyncio.to_thread(lambda: list(ask(path, "stop")))
