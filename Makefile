@@ -8,7 +8,7 @@ CARGO  := $(PYTHON) tools/toolchain.py
 RUST   := -p atenet-engine -p atenet-net
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint fmt proto bench setup
+.PHONY: help demo up down test lint fmt proto docs bench setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ fmt: ## format Python and Rust in place
 proto: ## regenerate python/atenet/proto from proto/
 	@$(SETUP) venv
 	@.venv/bin/python tools/generate_proto.py
+
+docs: ## regenerate the pages that are generated
+	@$(SETUP) venv engine
+	@.venv/bin/python tools/generate_cli_docs.py
 
 bench: ## take the measures: all, or one with ONLY=P-21
 	@$(SETUP) system venv engine demo bench

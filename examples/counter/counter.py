@@ -69,4 +69,6 @@ class Server(ThreadingHTTPServer):
 
 
 if __name__ == "__main__":
-    Server(("", int(os.environ.get("PORT", "80"))), Counter).serve_forever()
+    server = Server(("", int(os.environ.get("PORT", "80"))), Counter)
+    print(f"counter at {read()}, serving", flush=True)
+    server.serve_forever()

@@ -51,9 +51,9 @@ def curl(
     plaintext: bool,
     home: Path,
 ) -> int:
-    """Send a request to an actor through the router; it wakes when it sleeps.
+    """Send a request to an actor through the router.
 
-    ACTOR is <atespace>/<name>, PATH the request's path and query.
+    ACTOR is <atespace>/<name>; it wakes when it sleeps. PATH is the request's path and query.
     """
     layout, record = running(home)
     body = _body(data)

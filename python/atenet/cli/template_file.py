@@ -50,7 +50,8 @@ def read_templates(file: str) -> list[pb.ActorTemplate]:
 def parse_templates(text: str, source: str) -> list[pb.ActorTemplate]:
     """One template for each YAML document. Pure. Raises BadInput."""
     try:
-        documents = [d for d in yaml.compose_all(text, Loader=yaml.SafeLoader) if d is not None]
+        nodes = yaml.compose_all(text, Loader=yaml.SafeLoader)
+        documents = [node for node in nodes if node is not None and not _is_null(node)]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise BadInput(f"{source}, line {line}: {error.problem}") from error
