@@ -15,6 +15,7 @@ from atenet.proto import atelet_pb2
 __all__ = ["end_elsewhere", "stop"]
 
 _log = logging.getLogger(__name__)
+_LOOK_SECONDS = 0.5
 _UNREACHED = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
@@ -25,12 +26,8 @@ async def stop(workers: Workers, handle: atelet_pb2.ActorHandle, *, with_grace: 
     """
     worker = workers.find(handle.worker, handle.worker_epoch)
     if worker is not None:
-        try:
-            was_running = await end_workload(worker, handle, with_grace=with_grace)
-        except WorkerCallError as e:
-            if e.code not in _UNREACHED or not _is_gone(workers, worker):
-                raise
-        else:
+        was_running = await _ask(workers, worker, handle, with_grace=with_grace)
+        if was_running is not None:
             worker.hosted.discard(handle.actor_uid)
             return not was_running
     killed = await asyncio.to_thread(fence, handle.actor_uid)
@@ -64,6 +61,25 @@ async def end_elsewhere(workers: Workers, handle: atelet_pb2.ActorHandle) -> Non
         )
     await asyncio.to_thread(fence, handle.actor_uid)
     host.hosted.discard(handle.actor_uid)
+
+
+async def _ask(
+    workers: Workers, worker: KnownWorker, handle: atelet_pb2.ActorHandle, *, with_grace: bool
+) -> bool | None:
+    """Whether it was running until the worker ended it; None when the worker is gone."""
+    call = asyncio.ensure_future(end_workload(worker, handle, with_grace=with_grace))
+    try:
+        while not (await asyncio.wait({call}, timeout=_LOOK_SECONDS))[0]:
+            # A worker that is busy still registers; one that hangs does not.
+            if workers.is_silent(worker):
+                return None
+        return await call
+    except WorkerCallError as e:
+        if e.code not in _UNREACHED or not _is_gone(workers, worker):
+            raise
+        return None
+    finally:
+        call.cancel()
 
 
 def _is_gone(workers: Workers, worker: KnownWorker) -> bool:

@@ -142,9 +142,9 @@ class Supervisor:
         async with self._taken(actor.uid) as workload:
             if workload is None:
                 raise NotHostedError(f"{actor} ({actor.uid}) is not on this worker")
-            ended_by_itself = workload.state is State.EXITED
-            if not ended_by_itself:
-                await workload.stop(grace=self._grace)
+            ended_by_itself = workload.ended_by_itself
+            if workload.state is not State.EXITED:
+                await workload.stop(grace=0 if ended_by_itself else self._grace)
             return ended_by_itself
 
     async def _terminate(self, actor: Incarnation) -> None:

@@ -150,6 +150,13 @@ class Workload:
                     await self._parts.networks.release(self._network)
         self._group = self._network = None
 
+    @property
+    def ended_by_itself(self) -> bool:
+        """Also true before anybody had the time to clear up."""
+        if self.state is State.EXITED:
+            return True
+        return self.state is State.READY and self._group is not None and self._group.exited.done()
+
     async def settle_exit(self) -> None:
         """After the actor ended by itself: nothing of it is reachable or running any more."""
         await self.stop(grace=0, wait=0)
