@@ -332,6 +332,57 @@ async def test_an_actor_that_its_worker_no_longer_hosts_is_recovered(tmp_path: P
 
 
 @pytest.mark.conformance("C-05")
+async def test_a_worker_that_stops_in_order_says_so_with_its_last_heartbeat(tmp_path: Path) -> None:
+    async with _running(tmp_path) as plane:
+        await plane.seed("a", "b")
+        await plane.register()
+        await plane.control().ResumeActor(resume("a"))
+        plane.atelet.hosted["worker-1"].clear()
+        await plane.register(draining=True)
+        await plane.until("a", "SUSPENDED", seconds=3)
+        code, _ = await code_of(plane.control().ResumeActor(resume("b")))
+        assert code == "RESOURCE_EXHAUSTED"
+
+
+@pytest.mark.conformance("C-05")
+async def test_a_start_that_a_stopping_worker_refuses_goes_elsewhere(tmp_path: Path) -> None:
+    async with _running(tmp_path) as plane:
+        await plane.seed("a")
+        await plane.register("worker-1")
+        plane.atelet.always(
+            "Run", lambda r: Codes.UNAVAILABLE if r.handle.worker == "worker-1" else None
+        )
+        await code_of(plane.control().ResumeActor(resume("a")))
+        await plane.register("worker-1", draining=True)
+        await plane.register("worker-2")
+        answer = await plane.control().ResumeActor(resume("a"))
+        assert answer.actor.status.worker_assignment.worker.name == "worker-2"
+
+
+@pytest.mark.conformance("C-05")
+async def test_a_moved_actor_is_not_terminated_in_the_name_of_its_old_worker(
+    tmp_path: Path,
+) -> None:
+    async with _running(tmp_path) as plane:
+        await plane.seed("a")
+        await plane.register("worker-1")
+        running = (await plane.control().ResumeActor(resume("a"))).actor
+        for node, ended in (("node-1", 0), ("node-2", 1)):
+            old = plane.registration("worker-0", node=node)
+            old.hosted_actor_uids[:] = [running.metadata.uid]
+            for _ in range(3):  # it comes up, then two heartbeats say the same
+                await plane.worker_service().RegisterWorker(old)
+            await plane.control().DeleteWorker(
+                pb.DeleteWorkerRequest(worker=pb.ObjectRef(name="worker-0"))
+            )
+            if ended:
+                await eventually(lambda: plane.atelet.count("Terminate") == 1)
+            # On its own node the files are those of the present activation: hands off.
+            assert plane.atelet.count("Terminate") == ended
+        assert await plane.state("a") == "RUNNING"
+
+
+@pytest.mark.conformance("C-05")
 async def test_what_nobody_claims_is_terminated(tmp_path: Path) -> None:
     async with _running(tmp_path) as plane:
         await plane.seed("a")

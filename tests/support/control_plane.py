@@ -191,14 +191,23 @@ class ControlPlane:
         return answer.worker
 
     def registration(
-        self, name: str = "worker-1", *, slots: int = 4, epoch: int = 1, **labels: str
+        self,
+        name: str = "worker-1",
+        *,
+        slots: int = 4,
+        epoch: int = 1,
+        draining: bool = False,
+        node: str = "node-1",
+        **labels: str,
     ) -> pb.RegisterWorkerRequest:
+        state = pb.WORKER_STATE_DRAINING if draining else pb.WORKER_STATE_ACTIVE
         return pb.RegisterWorkerRequest(
             worker=pb.Worker(
                 metadata=pb.ResourceMetadata(name=name),
                 worker_namespace="default",
                 worker_pool="local",
-                node_name="node-1",
+                node_name=node,
+                status=pb.WorkerStatus(state=state),
                 ips=["127.1.0.1"],
                 labels=labels,
                 epoch=epoch,

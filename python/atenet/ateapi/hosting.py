@@ -18,21 +18,34 @@ class Difference:
 
 @dataclass
 class HostingLedger:
-    """Believes a difference only when two heartbeats in a row show it.
+    """Believes a difference when two heartbeats in a row show it.
 
-    One heartbeat may have left the worker before the change that it contradicts.
+    One heartbeat alone may have left the worker before the change that it contradicts.
     """
 
     _last: dict[str, Difference] = field(default_factory=dict)
 
     def observe(
-        self, worker: str, *, hosted: Set[str], running: Set[str], claimed: Set[str]
+        self,
+        worker: str,
+        *,
+        hosted: Set[str],
+        running: Set[str],
+        claimed: Set[str],
+        settled: Set[str] = frozenset(),
     ) -> Difference:
-        """Uids as of one heartbeat: `running` actors of this worker, all its `claimed` ones."""
+        """Uids as of one heartbeat: `running` actors of this worker, all its `claimed` ones.
+
+        `settled` ones have been running for longer than any heartbeat travels: they are missing
+        at first sight.
+        """
         now = Difference(frozenset(running - hosted), frozenset(hosted - claimed))
         before = self._last.get(worker, Difference())
         self._last[worker] = now
-        return Difference(now.missing & before.missing, now.strays & before.strays)
+        return Difference(
+            now.missing & (before.missing | settled),
+            now.strays & before.strays,
+        )
 
     def forget(self, worker: str) -> None:
         """A new incarnation, or none any more."""

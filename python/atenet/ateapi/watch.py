@@ -7,9 +7,11 @@ any time: every round finds again what the last one left.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from atenet.ateapi import records
@@ -39,6 +41,8 @@ _BATCH = 256
 _PARALLEL = 32
 # A caller whose operation could not end now retries by itself; the watch lets it go first.
 _CALLER_FIRST_SECONDS = 10.0
+# Longer than any heartbeat is under way.
+_HEARTBEAT_TRAVELS_SECONDS = 5.0
 _FIRST_BACKOFF = 1.0
 _LAST_BACKOFF = 15.0
 
@@ -94,27 +98,22 @@ class Watch:
         self._forget_old_backoffs(now)
         await sweep(store, self._context.snapshots)
 
-    async def hosted(self, worker: pb.Worker, uids: set[str]) -> None:
-        """Takes in what one heartbeat of the worker's present incarnation said it hosts."""
+    async def hosted(self, worker: pb.Worker, uids: set[str], *, stopping: bool) -> None:
+        """Takes in what one heartbeat of the worker's present incarnation said it hosts.
+
+        `stopping`: it takes no starts any more, so what it does not name is gone for certain.
+        """
         name = worker.metadata.name
-
-        def query(tx: Transaction) -> tuple[set[str], set[str]]:
-            claims = {c.actor_uid for c in tx.workers.claims(name)}
-            actors = tx.actors.on_worker(name, "", len(claims))
-            running = {
-                a.metadata.uid
-                for a in actors
-                if a.status.state == pb.ACTOR_STATE_RUNNING
-                and a.status.worker_assignment.worker_epoch == worker.epoch
-            }
-            return claims, running
-
-        claimed, running = await self._context.store.read(query)
-        found = self._ledger.observe(name, hosted=uids, running=running, claimed=claimed)
+        claimed, running = await self._context.store.read(_claims_of(worker))
+        before = self._context.clock() - _HEARTBEAT_TRAVELS_SECONDS
+        settled = {uid for uid, since in running.items() if stopping or since < before}
+        found = self._ledger.observe(
+            name, hosted=uids, running=running.keys(), claimed=claimed, settled=settled
+        )
         for uid in found.missing:
             self._recover(uid, workload_gone=True)
         for uid in found.strays:
-            self._spawn(self._terminate_stray(worker, uid))
+            self._spawn(self._end_stray(worker, uid))
 
     def incarnation(self, worker: str) -> None:
         """A worker came up anew: what its last incarnation held is looked at at once."""
@@ -161,12 +160,18 @@ class Watch:
         finally:
             self._recovering.discard(uid)
 
-    async def _terminate_stray(self, worker: pb.Worker, uid: str) -> None:
+    async def _end_stray(self, worker: pb.Worker, uid: str) -> None:
         """What nobody claims must not run beside its actor's next activation."""
-        if self._operations.holds(uid):
-            return
+        with contextlib.suppress(CallError, BusyError):  # busy: its operation decides
+            await self._operations.run(uid, lambda: self._end_stray_locked(worker, uid))
+
+    async def _end_stray_locked(self, worker: pb.Worker, uid: str) -> None:
         actor = await self._context.store.read(lambda tx: tx.actors.by_uid(uid))
-        ref = pb.ObjectRef()
+        if actor is not None and actor.status.assigned_node == worker.node_name:
+            # Its files on that node are those of its present activation, which Terminate would
+            # remove; the node's agent ended the old one when it started the new.
+            return
+        ref = pb.ObjectRef(atespace="unclaimed", name=uid)  # a deleted actor has no name any more
         if actor is not None:
             ref = pb.ObjectRef(atespace=actor.metadata.atespace, name=actor.metadata.name)
         handle = node_pb.ActorHandle(
@@ -204,3 +209,22 @@ def _mark_lost(name: str, heard_after: float) -> Callable[[Transaction], tuple[b
         return True, claims
 
     return change
+
+
+def _claims_of(
+    worker: pb.Worker,
+) -> Callable[[Transaction], tuple[set[str], dict[str, float]]]:
+    """All claims on it; and since when those of this incarnation that are RUNNING have been so."""
+
+    def query(tx: Transaction) -> tuple[set[str], dict[str, float]]:
+        claims = {c.actor_uid for c in tx.workers.claims(worker.metadata.name)}
+        actors = tx.actors.on_worker(worker.metadata.name, "", len(claims))
+        running = {
+            a.metadata.uid: a.metadata.update_time.ToDatetime(UTC).timestamp()
+            for a in actors
+            if a.status.state == pb.ACTOR_STATE_RUNNING
+            and a.status.worker_assignment.worker_epoch == worker.epoch
+        }
+        return claims, running
+
+    return query

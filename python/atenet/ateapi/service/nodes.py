@@ -38,7 +38,11 @@ async def _register(api: Api, request: pb.RegisterWorkerRequest) -> pb.RegisterW
     if new_incarnation:
         api.watch.incarnation(stored.metadata.name)
     else:
-        await api.watch.hosted(stored, set(request.hosted_actor_uids))
+        await api.watch.hosted(
+            stored,
+            set(request.hosted_actor_uids),
+            stopping=request.worker.status.state == pb.WORKER_STATE_DRAINING,
+        )
     return pb.RegisterWorkerResponse(worker=stored)
 
 
@@ -77,14 +81,14 @@ def _may_register(made: pb.Worker, row: WorkerRow, heard_after: float) -> None:
 def _merged(made: pb.Worker, row: WorkerRow, now: float) -> tuple[pb.Worker, bool]:
     """The stored record with what was registered; whether anything is new.
 
-    A drain lasts for the incarnation that it was asked of.
+    A drain that an operator asked for lasts as long as the incarnation that it was asked of.
     """
     merged = pb.Worker()
     merged.CopyFrom(made)
     merged.metadata.CopyFrom(row.worker.metadata)
     merged.status.allocated.CopyFrom(row.worker.status.allocated)
-    if made.epoch == row.worker.epoch:
-        merged.status.state = row.worker.status.state
+    if made.epoch == row.worker.epoch and row.worker.status.state == pb.WORKER_STATE_DRAINING:
+        merged.status.state = pb.WORKER_STATE_DRAINING
     if merged == row.worker:
         return merged, False
     records.touched(merged.metadata, now)

@@ -26,6 +26,8 @@ def for_register(request: pb.RegisterWorkerRequest) -> pb.Worker:
     worker.CopyFrom(request.worker)
     worker.ClearField("metadata")
     worker.metadata.name = request.worker.metadata.name
+    # A worker says itself when it drains; what else is in its status is ours to say.
+    draining = worker.status.state == pb.WORKER_STATE_DRAINING
     worker.ClearField("status")
     _place(worker)
     _identity(worker)
@@ -35,7 +37,7 @@ def for_register(request: pb.RegisterWorkerRequest) -> pb.Worker:
     for key, amount in request.capacity.resources.items():
         fields.within(f"capacity.resources[{key}]", amount, 0, (1 << 63) - 1)
     worker.status.capacity.CopyFrom(request.capacity)
-    worker.status.state = pb.WORKER_STATE_ACTIVE
+    worker.status.state = pb.WORKER_STATE_DRAINING if draining else pb.WORKER_STATE_ACTIVE
     worker.status.observed_epoch = worker.epoch
     for i, uid in enumerate(request.hosted_actor_uids):
         if _UID.fullmatch(uid) is None:

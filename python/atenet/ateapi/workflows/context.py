@@ -49,6 +49,14 @@ class Context:
     def claim_good(self, actor: pb.Actor, row: WorkerRow | None) -> bool:
         return decide.claim_is_good(actor.status.worker_assignment, row, self.heard_after)
 
+    def placeable(self, actor: pb.Actor, row: WorkerRow | None) -> bool:
+        """The same, and the worker still takes starts."""
+        return (
+            row is not None
+            and row.worker.status.state == pb.WORKER_STATE_ACTIVE
+            and self.claim_good(actor, row)
+        )
+
     async def claim_turns_bad(self, uid: str) -> bool:
         """Waits a moment for news of the worker. True once the claim's incarnation is gone."""
         deadline = asyncio.get_running_loop().time() + DOUBT_SECONDS

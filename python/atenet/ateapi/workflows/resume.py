@@ -39,7 +39,7 @@ async def resume(context: Context, uid: str) -> tuple[pb.Actor, bool]:
         actor, row = await context.look(uid)
         if actor is None:
             raise not_found("the actor")
-        step = decide.resume_step(actor.status.state, claim_good=context.claim_good(actor, row))
+        step = decide.resume_step(actor.status.state, claim_good=context.placeable(actor, row))
         if step is ResumeStep.DONE:
             return actor, False
         if step is ResumeStep.REFUSE:
@@ -103,7 +103,7 @@ async def _refused(context: Context, actor: pb.Actor, error: NodeError) -> None:
     """Returns to have the claim moved; otherwise raises what the caller is told."""
     uid = actor.metadata.uid
     _, row = await context.look(uid)
-    verdict = decide.start_verdict(error.code, claim_good=context.claim_good(actor, row))
+    verdict = decide.start_verdict(error.code, claim_good=context.placeable(actor, row))
     if verdict is Verdict.DOUBT:
         moved = await context.claim_turns_bad(uid)
         verdict = Verdict.MOVED if moved else Verdict.FATAL
