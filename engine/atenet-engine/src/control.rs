@@ -1,6 +1,8 @@
 //! The router's client of the control plane: ResumeActor over one mTLS HTTP/2 connection.
 
 mod connection;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use crate::proto::control_client::ControlClient;
 use crate::proto::{ObjectRef, ResumeActorRequest, ResumeActorResponse};
 use crate::tls::ClientTls;
 
-use self::connection::Connection;
+use self::connection::{Connection, Watch};
 
 /// How long one attempt may take; longer than the park budget, so that a resume that has its worker ends well.
 pub const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30);
@@ -38,9 +40,13 @@ pub struct Control {
 impl Control {
     /// Reads the credential files; connects at the first call.
     pub fn new(config: &ControlConfig) -> Result<Self, EngineError> {
+        Self::watched(config, Watch::default())
+    }
+
+    fn watched(config: &ControlConfig, watch: Watch) -> Result<Self, EngineError> {
         let tls = ClientTls::new(Some(config.credentials.clone()), config.roots.clone(), &[b"h2"])
             .map_err(|error| EngineError::tls("control plane client", error))?;
-        let connection = Connection::new(&config.address, &config.server_name, tls)?;
+        let connection = Connection::new(&config.address, &config.server_name, tls, watch)?;
         Ok(Self { client: ControlClient::new(connection) })
     }
 }

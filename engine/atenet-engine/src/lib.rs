@@ -25,6 +25,8 @@ pub mod resolve;
 pub mod router;
 pub mod spiffe;
 pub mod telemetry;
+#[cfg(test)]
+mod testing;
 pub mod timestamp;
 pub mod tls;
 pub mod tunnel;

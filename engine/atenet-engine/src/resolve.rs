@@ -4,11 +4,10 @@ mod answer;
 mod cache;
 mod flight;
 mod parking;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::Instant;
 
 use self::cache::{Cache, Entry};
 use self::flight::{Boarding, Flights, Progress, Seat};
@@ -19,11 +18,6 @@ use crate::config::{CacheConfig, ParkingConfig, RouterConfig, millis};
 use crate::control::ControlPlane;
 use crate::refusal::Refusal;
 use crate::telemetry::Telemetry;
-
-/// After a worker denied an actor: the first pause, its growth, and how long the same answer is asked again.
-const AGAIN_PAUSE: Duration = Duration::from_millis(100);
-const AGAIN_FACTOR: f64 = 1.5;
-const AGAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Finds out where an actor is, waking it if it sleeps. One for the process. Cheap to clone.
 #[derive(Clone)]
@@ -98,34 +92,9 @@ impl Resolver {
         }
     }
 
-    /// Where the actor is now that the worker of `refused` denied it or could not be reached.
-    ///
-    /// Forgets that answer and asks again, after a pause, until the control plane names something else. It may repeat
-    /// itself for a while; after a second at most the same assignment is given back, to be tried once more.
-    pub async fn resolve_again(
-        &self,
-        actor: &ActorRef,
-        refused: &Resolved,
-        trace: Option<&str>,
-    ) -> Result<Resolved, Refusal> {
-        let ends = Instant::now() + AGAIN_LIMIT;
-        let mut pause = AGAIN_PAUSE;
-        let mut generation = refused.generation;
-        self.inner.telemetry.stale_retry();
-        loop {
-            self.forget(actor, generation);
-            tokio::time::sleep(pause).await;
-            let found = self.resolve(actor, trace).await?;
-            pause = pause.mul_f64(AGAIN_FACTOR);
-            if found.assignment != refused.assignment || Instant::now() + pause > ends {
-                return Ok(found);
-            }
-            generation = found.generation;
-        }
-    }
-
-    /// Drops the actor's cache entry if it is still that generation.
+    /// Drops the actor's cache entry if it is still that generation: its worker denied the actor or is gone.
     pub fn forget(&self, actor: &ActorRef, generation: u64) {
+        self.inner.telemetry.stale_retry();
         self.inner.cache.forget(actor, generation);
     }
 

@@ -4,6 +4,8 @@
 //! authenticate clients issue no tickets and keep no sessions: a resumed session would skip the check of the client.
 
 mod files;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use std::io;

@@ -1,8 +1,7 @@
 //! One HTTP/2 connection to the control plane, replaced as soon as it is no good.
 //!
 //! Each new connection looks the name up again and reads credential files that changed. A peer that hangs is noticed
-//! by unanswered pings: with [`PING_EVERY`], [`PING_LIMIT`] and [`CONNECT_LIMIT`] a control plane that moved is found
-//! again within 13 s.
+//! by unanswered pings: with the limits of [`Watch`] a control plane that moved is found again within 13 s.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,10 +23,29 @@ use tonic::body::Body;
 use crate::error::EngineError;
 use crate::tls::{ClientTls, PeerName};
 
-const PING_EVERY: Duration = Duration::from_secs(5);
-const PING_LIMIT: Duration = Duration::from_secs(5);
-/// Name, TCP, TLS and HTTP/2 together.
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// How soon a peer that is gone is noticed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watch {
+    ping_every: Duration,
+    ping_limit: Duration,
+    /// Name, TCP, TLS and HTTP/2 together.
+    connect_limit: Duration,
+}
+
+#[cfg(test)]
+impl Watch {
+    pub(super) const fn of(ping_every: Duration, ping_limit: Duration, connect_limit: Duration) -> Self {
+        Self { ping_every, ping_limit, connect_limit }
+    }
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { ping_every: seconds(5), ping_limit: seconds(5), connect_limit: seconds(3) }
+    }
+}
+
 /// One of several addresses of the name.
 const ADDRESS_LIMIT: Duration = Duration::from_secs(1);
 /// Pings grow this many times rarer at most when the peer finds them too many.
@@ -43,6 +61,7 @@ struct Shared {
     server_name: String,
     authority: Authority,
     tls: ClientTls,
+    watch: Watch,
     current: ArcSwapOption<SendRequest<Body>>,
     /// Held while connecting: callers share one attempt.
     connecting: Mutex<()>,
@@ -50,7 +69,7 @@ struct Shared {
 }
 
 impl Connection {
-    pub(super) fn new(address: &str, server_name: &str, tls: ClientTls) -> Result<Self, EngineError> {
+    pub(super) fn new(address: &str, server_name: &str, tls: ClientTls, watch: Watch) -> Result<Self, EngineError> {
         let authority = server_name.parse().map_err(|_| EngineError::Control {
             address: address.to_owned(),
             reason: format!("{server_name:?} is not a server name"),
@@ -60,10 +79,18 @@ impl Connection {
             server_name: server_name.to_owned(),
             authority,
             tls,
+            watch,
             current: ArcSwapOption::empty(),
             connecting: Mutex::new(()),
             ping_doublings: Arc::default(),
         })))
+    }
+}
+
+#[cfg(test)]
+impl Connection {
+    pub(super) fn is_open(&self) -> bool {
+        self.0.usable().is_some()
     }
 }
 
@@ -115,7 +142,7 @@ impl Shared {
         if let Some(sender) = self.usable() {
             return Ok(sender);
         }
-        let sender = match tokio::time::timeout(CONNECT_LIMIT, self.connect()).await {
+        let sender = match tokio::time::timeout(self.watch.connect_limit, self.connect()).await {
             Ok(connected) => connected?,
             Err(_elapsed) => return Err(self.unavailable("cannot connect", "took too long")),
         };
@@ -152,12 +179,12 @@ impl Shared {
     }
 
     fn builder(&self) -> Builder<TokioExecutor> {
-        let every = PING_EVERY * 2_u32.pow(self.ping_doublings.load(Ordering::Relaxed));
+        let every = self.watch.ping_every * 2_u32.pow(self.ping_doublings.load(Ordering::Relaxed));
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
             .keep_alive_interval(every)
-            .keep_alive_timeout(PING_LIMIT)
+            .keep_alive_timeout(self.watch.ping_limit)
             .keep_alive_while_idle(true)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW);
@@ -189,7 +216,7 @@ impl Shared {
 }
 
 /// gRPC servers answer frequent pings with GOAWAY ENHANCE_YOUR_CALM; the client then has to ping less often.
-fn finds_pings_too_many(error: &hyper::Error) -> bool {
+pub(super) fn finds_pings_too_many(error: &hyper::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         if let Some(h2) = cause.downcast_ref::<h2::Error>() {

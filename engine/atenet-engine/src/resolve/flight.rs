@@ -40,6 +40,13 @@ struct Flight {
 #[derive(Default)]
 pub(super) struct Flights(Mutex<HashMap<ActorRef, Arc<Flight>>>);
 
+#[cfg(test)]
+impl Flights {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+}
+
 /// A caller's seat; dropping it leaves the flight.
 pub(super) struct Seat {
     flight: Arc<Flight>,

@@ -186,3 +186,26 @@ pub(crate) const fn resume_label(disposition: Disposition) -> &'static str {
         Disposition::Joined => "joined",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = include_str!("../../../../docs/metrics.md");
+
+    #[test]
+    fn every_metric_is_documented_and_every_documented_one_exists() {
+        let text = Metrics::new().text();
+        let mut registered: Vec<String> = Vec::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            let (name, kind) = line.split_once(' ').unwrap();
+            registered.push(if kind == "counter" { format!("{name}_total") } else { name.to_owned() });
+        }
+        let named =
+            DOCUMENT.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|line| line.split('`').next());
+        let mut documented: Vec<String> = named.map(str::to_owned).collect();
+        registered.sort();
+        documented.sort();
+        assert_eq!(registered, documented);
+    }
+}

@@ -1,0 +1,182 @@
+//! The client against a real server: mTLS, HTTP/2, gRPC.
+
+use std::time::Duration;
+
+use tonic::Code;
+
+use super::*;
+use crate::testing::api::{Api, running};
+use crate::testing::pki::Leaf;
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn actor() -> ActorRef {
+    ActorRef::new("team", "agent").unwrap()
+}
+
+fn quick() -> Watch {
+    Watch::of(Duration::from_millis(100), Duration::from_millis(100), Duration::from_millis(500))
+}
+
+async fn resumed(control: &Control) -> Result<ResumeActorResponse, Status> {
+    tokio::time::timeout(SOON, control.resume(&actor(), None)).await.unwrap()
+}
+
+#[tokio::test]
+async fn calls_share_one_connection_and_carry_the_trace() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", true)) }).await;
+    let control = Control::new(&api.config()).unwrap();
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let calls = (0..20).map(|_| async { control.resume(&actor(), Some(trace)).await.unwrap() });
+    let answers = futures_util::future::join_all(calls).await;
+    assert!(answers.iter().all(|answer| answer.resumed));
+    assert_eq!((api.seen.calls(), api.seen.connections()), (20, 1));
+    let headers = api.seen.headers.lock();
+    assert!(headers.iter().all(|headers| headers["traceparent"] == trace));
+    assert!(headers.iter().all(|headers| headers["grpc-timeout"] == "30000000u"));
+}
+
+#[tokio::test]
+async fn a_status_keeps_its_code_and_text() {
+    let api = Api::serve(|_, _| async { Err(Status::failed_precondition("actor is CRASHED")) }).await;
+    let control = Control::new(&api.config()).unwrap();
+    let status = resumed(&control).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::FailedPrecondition, "actor is CRASHED"));
+}
+
+#[tokio::test]
+async fn nobody_there_is_unavailable_within_the_connect_limit() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", false)) }).await;
+    let control = Control::new(&api.config()).unwrap();
+    api.stop();
+    while tokio::net::TcpStream::connect(api.address).await.is_ok() {}
+    assert_eq!(resumed(&control).await.unwrap_err().code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn a_listener_that_never_finishes_tls_is_given_up() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", false)) }).await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let config = ControlConfig { address: silent.local_addr().unwrap().to_string(), ..api.config() };
+    let control = Control::watched(&config, quick()).unwrap();
+    assert_eq!(resumed(&control).await.unwrap_err().code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn a_restarted_control_plane_is_found_without_a_failed_call() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", false)) }).await;
+    let config = api.config();
+    let tls = ClientTls::new(Some(config.credentials), config.roots, &[b"h2"]).unwrap();
+    let connection = Connection::new(&config.address, &config.server_name, tls, Watch::default()).unwrap();
+    let control = Control { client: ControlClient::new(connection.clone()) };
+    resumed(&control).await.unwrap();
+    let next = api.successor(|actor, _| async move { Ok(running(&actor, "10.0.0.2", false)) }).await;
+    while connection.is_open() {
+        tokio::task::yield_now().await;
+    }
+    resumed(&control).await.unwrap();
+    assert_eq!(next.seen.calls(), 1);
+}
+
+/// I-40: nothing closes the connection, it only falls silent.
+#[tokio::test]
+async fn a_control_plane_that_hangs_is_left_for_the_next_one() {
+    let api = Api::serve(|_, _| std::future::pending()).await;
+    let control = Control::watched(&api.config(), quick()).unwrap();
+    // The peer answers pings while it works, so a long call alone is no hang.
+    let long = tokio::time::timeout(Duration::from_millis(600), control.resume(&actor(), None)).await;
+    assert!(long.is_err(), "{long:?}");
+    let gate = Freezer::between(&api).await;
+    let control = Control::watched(&ControlConfig { address: gate.address.clone(), ..api.config() }, quick()).unwrap();
+    let target = actor();
+    let call = control.resume(&target, None);
+    tokio::pin!(call);
+    assert!(tokio::time::timeout(Duration::from_millis(300), &mut call).await.is_err());
+    gate.freeze();
+    let status = tokio::time::timeout(SOON, call).await.unwrap().unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    gate.thaw();
+    assert!(tokio::time::timeout(Duration::from_millis(300), control.resume(&actor(), None)).await.is_err());
+    assert_eq!(api.seen.calls(), 3, "a call reached the peer over a new connection");
+}
+
+#[tokio::test]
+async fn a_replaced_certificate_is_shown_on_the_next_connection() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", false)) }).await;
+    let control = Control::new(&api.config()).unwrap();
+    resumed(&control).await.unwrap();
+    api.pods.credential(&api.scratch, "router.pem", &Leaf::pod("spiffe://cluster.local/ns/default/sa/other"));
+    resumed(&control).await.unwrap();
+    api.break_connections();
+    let refused = loop {
+        // The old connection may take a moment to be seen as gone.
+        match resumed(&control).await {
+            Ok(_) => tokio::task::yield_now().await,
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(refused.code(), Code::Unavailable);
+    api.pods.credential(&api.scratch, "router.pem", &Leaf::pod(crate::testing::api::router_id().as_str()));
+    resumed(&control).await.unwrap();
+}
+
+/// gRPC servers that allow few pings say so by GOAWAY; the next connection pings half as often.
+#[tokio::test]
+async fn a_peer_that_finds_pings_too_many_gets_fewer() {
+    let (near, far) = tokio::io::duplex(65_536);
+    let server = tokio::spawn(async move {
+        let mut connection = h2::server::handshake(far).await.unwrap();
+        let _request = connection.accept().await;
+        connection.abrupt_shutdown(h2::Reason::ENHANCE_YOUR_CALM);
+        while connection.accept().await.is_some() {}
+    });
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(hyper_util::rt::TokioExecutor::new(), hyper_util::rt::TokioIo::new(near))
+            .await
+            .unwrap();
+    let running = tokio::spawn(connection);
+    let request = http::Request::post("https://api/x").body(tonic::body::Body::empty()).unwrap();
+    sender.send_request(request).await.unwrap_err();
+    let error = running.await.unwrap().unwrap_err();
+    assert!(connection::finds_pings_too_many(&error), "{error:?}");
+    server.await.unwrap();
+}
+
+/// A relay that can stop relaying without closing anything, as a machine that hangs does.
+struct Freezer {
+    address: String,
+    frozen: tokio::sync::watch::Sender<bool>,
+}
+
+impl Freezer {
+    async fn between(api: &Api) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (frozen, watched) = tokio::sync::watch::channel(false);
+        let target = api.address;
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut watched = watched.clone();
+                tokio::spawn(async move {
+                    let mut far = tokio::net::TcpStream::connect(target).await.unwrap();
+                    let relay = tokio::io::copy_bidirectional(&mut near, &mut far);
+                    let frozen = async { watched.wait_for(|frozen| *frozen).await.is_ok() };
+                    let hang = tokio::select! { _ = relay => false, frozen = frozen => frozen };
+                    if hang {
+                        std::future::pending::<()>().await;
+                    }
+                });
+            }
+        });
+        Self { address, frozen }
+    }
+
+    fn freeze(&self) {
+        self.frozen.send_replace(true);
+    }
+
+    /// For connections made from now on.
+    fn thaw(&self) {
+        self.frozen.send_replace(false);
+    }
+}

@@ -1,0 +1,210 @@
+//! A control plane over real mTLS and HTTP/2 that answers ResumeActor by a script.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tonic::Status;
+
+use super::pki::{Authority, Leaf, Scratch};
+use crate::config::ControlConfig;
+use crate::proto::{
+    Actor, ActorState, ActorStatus, ObjectRef, ResourceMetadata, ResumeActorRequest, ResumeActorResponse,
+    WorkerAssignment,
+};
+use crate::spiffe::SpiffeId;
+use crate::tls::{ClientAuth, ServerTls};
+
+pub(crate) const SERVER_NAME: &str = "api.ate-system.svc";
+
+type Outcome = Result<ResumeActorResponse, Status>;
+/// The actor and how many calls for it came before.
+type Script = Arc<dyn Fn(ObjectRef, usize) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// RUNNING on a worker of the pool `local`.
+pub(crate) fn running(actor: &ObjectRef, ip: &str, resumed: bool) -> ResumeActorResponse {
+    let metadata = ResourceMetadata {
+        atespace: actor.atespace.clone(),
+        name: actor.name.clone(),
+        uid: "00000000-0000-4000-8000-000000000001".into(),
+        version: 3,
+        ..Default::default()
+    };
+    let worker = WorkerAssignment {
+        worker_namespace: "default".into(),
+        worker_pool: "local".into(),
+        worker_pod_ips: vec![ip.to_owned()],
+        worker_epoch: 1,
+        ..Default::default()
+    };
+    let status =
+        ActorStatus { state: ActorState::Running.into(), worker_assignment: Some(worker), ..Default::default() };
+    let actor = Actor { metadata: Some(metadata), status: Some(status), ..Default::default() };
+    ResumeActorResponse { actor: Some(actor), resumed }
+}
+
+#[derive(Default)]
+pub(crate) struct Seen {
+    calls: Mutex<HashMap<String, usize>>,
+    pub(crate) connections: AtomicUsize,
+    pub(crate) headers: Mutex<Vec<HeaderMap>>,
+}
+
+impl Seen {
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.lock().values().sum()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+pub(crate) struct Api {
+    pub(crate) scratch: Arc<Scratch>,
+    pub(crate) pods: Arc<Authority>,
+    services: Arc<Authority>,
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: Arc<Seen>,
+    accepting: AbortHandle,
+    conversations: Arc<Mutex<Vec<AbortHandle>>>,
+}
+
+impl Api {
+    /// Serves on a port of the system's choice.
+    pub(crate) async fn serve<F, R>(script: F) -> Self
+    where
+        F: Fn(ObjectRef, usize) -> R + Send + Sync + 'static,
+        R: Future<Output = Outcome> + Send + 'static,
+    {
+        let scratch = Arc::new(Scratch::new());
+        let (pods, services) = (Arc::new(Authority::new()), Arc::new(Authority::new()));
+        scratch.put("pods.pem", &pods.pem);
+        scratch.put("services.pem", &services.pem);
+        pods.credential(&scratch, "router.pem", &Leaf::pod(router_id().as_str()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, scratch, pods, services, script).await
+    }
+
+    /// Another instance at the same address, for the same clients.
+    pub(crate) async fn successor<F, R>(self, script: F) -> Self
+    where
+        F: Fn(ObjectRef, usize) -> R + Send + Sync + 'static,
+        R: Future<Output = Outcome> + Send + 'static,
+    {
+        self.stop();
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        // The old listener's task ends when it is next polled.
+        while socket.bind(self.address).is_err() {
+            tokio::task::yield_now().await;
+        }
+        let listener = socket.listen(64).unwrap();
+        Self::on(listener, self.scratch.clone(), self.pods.clone(), self.services.clone(), script).await
+    }
+
+    async fn on<F, R>(
+        listener: TcpListener,
+        scratch: Arc<Scratch>,
+        pods: Arc<Authority>,
+        services: Arc<Authority>,
+        script: F,
+    ) -> Self
+    where
+        F: Fn(ObjectRef, usize) -> R + Send + Sync + 'static,
+        R: Future<Output = Outcome> + Send + 'static,
+    {
+        let files = services.credential(&scratch, "service.pem", &Leaf::service(SERVER_NAME));
+        let auth = ClientAuth::Require { roots: scratch.path("pods.pem"), allowed: vec![router_id()] };
+        let tls = ServerTls::new(files, auth, &[b"h2"]).unwrap();
+        let script: Script = Arc::new(move |actor, call| Box::pin(script(actor, call)));
+        let (seen, conversations) = (Arc::new(Seen::default()), Arc::default());
+        let address = listener.local_addr().unwrap();
+        let accepting = tokio::spawn(accept(listener, tls, script, seen.clone(), Arc::clone(&conversations)));
+        let accepting = accepting.abort_handle();
+        Self { scratch, pods, services, address, seen, accepting, conversations }
+    }
+
+    /// Ends the listener and every connection.
+    pub(crate) fn stop(&self) {
+        self.accepting.abort();
+        self.break_connections();
+    }
+
+    pub(crate) fn break_connections(&self) {
+        self.conversations.lock().drain(..).for_each(|conversation| conversation.abort());
+    }
+
+    pub(crate) fn config(&self) -> ControlConfig {
+        let pod = self.scratch.path("router.pem");
+        ControlConfig {
+            address: self.address.to_string(),
+            server_name: SERVER_NAME.into(),
+            credentials: super::pki::one_file(&pod),
+            roots: self.scratch.path("services.pem"),
+        }
+    }
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+pub(crate) fn router_id() -> SpiffeId {
+    SpiffeId::pod("ate-system", "atenet-router").unwrap()
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: ServerTls,
+    script: Script,
+    seen: Arc<Seen>,
+    conversations: Arc<Mutex<Vec<AbortHandle>>>,
+) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { return };
+        let conversation = tokio::spawn(converse(stream, tls.clone(), script.clone(), seen.clone()));
+        conversations.lock().push(conversation.abort_handle());
+    }
+}
+
+async fn converse(stream: TcpStream, tls: ServerTls, script: Script, seen: Arc<Seen>) {
+    let Ok(stream) = tls.acceptor().accept(stream).await else { return };
+    seen.connections.fetch_add(1, Ordering::SeqCst);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (script, seen) = (script.clone(), seen.clone());
+        async move { Ok::<_, std::convert::Infallible>(resume(request, script, seen).await) }
+    });
+    http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await.ok();
+}
+
+async fn resume(request: Request<Incoming>, script: Script, seen: Arc<Seen>) -> Response<tonic::body::Body> {
+    assert_eq!(request.uri().path(), "/ateapi.Control/ResumeActor");
+    seen.headers.lock().push(request.headers().clone());
+    let service = tower::service_fn(move |request: tonic::Request<ResumeActorRequest>| {
+        let actor = request.into_inner().actor.unwrap();
+        let call = {
+            let mut calls = seen.calls.lock();
+            let count = calls.entry(format!("{}/{}", actor.atespace, actor.name)).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let answer = script(actor, call);
+        async move { answer.await.map(tonic::Response::new) }
+    });
+    let codec = tonic_prost::ProstCodec::<ResumeActorResponse, ResumeActorRequest>::default();
+    tonic::server::Grpc::new(codec).unary(service, request).await
+}
