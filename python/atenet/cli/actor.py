@@ -8,6 +8,7 @@ from datetime import UTC
 from pathlib import Path
 
 import click
+import grpc
 from google.protobuf.json_format import MessageToDict
 
 from atenet.cli.control import DEADLINE_SECONDS, control, paged
@@ -15,7 +16,9 @@ from atenet.cli.failure import BadInput
 from atenet.cli.home import home_option
 from atenet.cli.output import age, output_option, show, working
 from atenet.cli.refs import NAME, REF
+from atenet.errors import AteError
 from atenet.proto import ateapi_pb2 as pb
+from atenet.proto.ateapi_pb2_grpc import ControlStub
 
 __all__ = ["actor"]
 
@@ -110,8 +113,21 @@ def resume(actor: pb.ObjectRef, home: Path, output: str) -> None:
     with control(home) as stub, working(f"resuming {_name(actor)}"):
         began = time.monotonic()
         request = pb.ResumeActorRequest(actor=actor)
-        now = stub.ResumeActor(request, timeout=DEADLINE_SECONDS).actor
+        try:
+            now = stub.ResumeActor(request, timeout=DEADLINE_SECONDS).actor
+        except grpc.RpcError:
+            _raise_crash(stub, actor)
+            raise
     _report(output, now, began)
+
+
+def _raise_crash(stub: ControlStub, actor: pb.ObjectRef) -> None:
+    """The control plane tells routers only that a start failed; the actor's record says why."""
+    found = stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
+    if found.status.state == pb.ACTOR_STATE_CRASHED:
+        why, _, hint = found.status.crash.message.partition("\nhint: ")
+        logs = f"`ate logs {_name(actor)}` shows what it printed"
+        raise AteError(f"actor {_name(actor)} has crashed: {why}", hint=hint or logs)
 
 
 def _report(output: str, now: pb.Actor, began: float) -> None:
@@ -127,7 +143,7 @@ def _report(output: str, now: pb.Actor, began: float) -> None:
 def _label(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise BadInput(f"--selector: {text!r} is not KEY=VALUE")
+        raise BadInput(f"--selector: {text!r} is not KEY=VALUE", hint="e.g. --selector zone=a")
     return key, value
 
 

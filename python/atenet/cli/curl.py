@@ -99,7 +99,9 @@ def _narrate(request: RouterRequest, answer: Exchange) -> None:
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not name.strip() or not colon:
-        raise BadInput(f"--header: {text!r} is not `Name: value`")
+        raise BadInput(
+            f"--header: {text!r} is not `Name: value`", hint="e.g. -H 'accept: application/json'"
+        )
     return name.strip(), value.strip()
 
 
@@ -111,4 +113,7 @@ def _body(data: str | None) -> bytes | None:
     try:
         return Path(data[1:]).read_bytes()
     except OSError as error:
-        raise BadInput(f"--data: cannot read {data[1:]}: {error.strerror}") from error
+        raise BadInput(
+            f"--data: cannot read {data[1:]}: {error.strerror}",
+            hint="@ reads a file; write @- for standard input",
+        ) from error

@@ -39,4 +39,4 @@ def _conclusion(last: dict[str, Any], system: LocalSystem) -> str:
         return f"nothing is running on {system.layout.home}"
     found = last["found"]
     counts = [f"{len(found[kind])} {kind}" for kind in ("processes", "namespaces") if found[kind]]
-    return f"the supervisor was gone; cleaned up {' and '.join(counts)}"
+    return f"the supervisor was gone; cleaned up {' and '.join(counts) or 'its files'}"

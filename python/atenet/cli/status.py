@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,13 @@ def status(home: Path, output: str) -> int:
     found = system.status()
     if found is None:
         raise _nothing_runs(system)
-    workers, problem = _workers(home)
+    load = _load(home)
     well = all(process["state"] == "ready" for process in found["processes"])
     if output == "json":
-        show(output, {**found, "workers": workers, "problem": problem}, (), ())
+        show(output, {**found, **asdict(load)}, (), ())
     else:
-        _print(found, workers, problem)
-    return ExitCode.DONE if well and not problem else ExitCode.FAILED
+        _print(found, load)
+    return ExitCode.DONE if well and not load.problem else ExitCode.FAILED
 
 
 def _nothing_runs(system: LocalSystem) -> AteError:
@@ -53,22 +54,28 @@ def _nothing_runs(system: LocalSystem) -> AteError:
     )
 
 
-def _workers(home: Path) -> tuple[list[dict[str, Any]], str | None]:
-    """Each worker with its slots and actors, as the control plane knows them; or why not."""
-    from atenet.cli.control import DEADLINE_SECONDS, control, paged
+@dataclass(frozen=True)
+class _Load:
+    """Workers and actors as the control plane knows them; or why it could not be asked."""
+
+    workers: list[dict[str, Any]]
+    actors: dict[str, int]  # state -> how many
+    problem: str | None = None
+
+
+def _load(home: Path) -> _Load:
+    # Late: a system that is down is told without loading gRPC.
+    from atenet.cli.control import control, paged
     from atenet.proto import ateapi_pb2 as pb
 
     try:
         with control(home) as stub:
             workers = list(paged(stub.ListWorkers, pb.ListWorkersRequest(), "workers"))
-            request = pb.ListActorsRequest()
-            states = Counter(
-                (a.status.worker_assignment.worker_pod, a.status.state)
-                for a in paged(stub.ListActors, request, "actors")
-            )
+            actors = list(paged(stub.ListActors, pb.ListActorsRequest(), "actors"))
     except AteError as error:
-        return [], f"{error.message} (waited up to {DEADLINE_SECONDS:g} s)"
-    rows: list[dict[str, Any]] = [
+        return _Load([], {}, error.message)
+    states = (pb.ActorState.Name(a.status.state).removeprefix("ACTOR_STATE_") for a in actors)
+    rows = [
         {
             "name": worker.worker_pod,
             "state": pb.WorkerState.Name(worker.status.state).removeprefix("WORKER_STATE_"),
@@ -76,13 +83,12 @@ def _workers(home: Path) -> tuple[list[dict[str, Any]], str | None]:
             "used": worker.status.allocated.actors,
             "ip": worker.ips[0] if worker.ips else "-",
         }
-        for worker in workers
+        for worker in sorted(workers, key=lambda worker: worker.worker_pod)
     ]
-    asleep = sum(n for (pod, _), n in states.items() if not pod)
-    return [*rows, {"name": "(no worker)", "used": asleep}], None
+    return _Load(rows, dict(Counter(states)))
 
 
-def _print(found: dict[str, Any], workers: list[dict[str, Any]], problem: str | None) -> None:
+def _print(found: dict[str, Any], load: _Load) -> None:
     click.echo(f"{found['home']}, since {found['since']}\n")
     rows = [
         (
@@ -96,13 +102,12 @@ def _print(found: dict[str, Any], workers: list[dict[str, Any]], problem: str | 
     ]
     show("table", None, ("PROCESS", "STATE", "PID", "RESTARTS", "ADDRESSES"), rows)
     click.echo()
-    if problem:
-        click.echo(f"workers and actors: {problem}")
+    if load.problem:
+        click.echo(f"workers and actors: {load.problem}")
         return
-    *hosts, asleep = workers
     lines = [
-        (w["name"], w["state"].lower(), f"{w['used']}/{w['slots']}", w["ip"])
-        for w in sorted(hosts, key=lambda w: str(w["name"]))
+        (w["name"], w["state"].lower(), f"{w['used']}/{w['slots']}", w["ip"]) for w in load.workers
     ]
     show("table", None, ("WORKER", "STATE", "ACTORS", "ADDRESS"), lines)
-    click.echo(f"\nactors on no worker: {asleep['used']}")
+    counts = [f"{count} {state.lower()}" for state, count in sorted(load.actors.items())]
+    click.echo(f"\nactors: {', '.join(counts) or 'none'}")

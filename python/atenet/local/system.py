@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -70,18 +72,21 @@ class LocalSystem:
         The last event is `stopped` (it ran), `swept` (only left-overs, now removed; `found` says
         what) or `idle` (nothing was there).
         """
-        try:
-            yield from conversation.ask(self.layout.control_socket, "stop")
-        except (ConnectionError, AteError):
-            yield self._sweep()
+        with _Watched(self.status()) as supervisor:
+            try:
+                yield from conversation.ask(self.layout.control_socket, "stop")
+                supervisor.wait()
+            except (ConnectionError, AteError):
+                yield self._sweep()
 
     def _sweep(self) -> Event:
         from atenet.local.sweep import sweep
 
+        crashed = self.layout.record.exists()
         found = sweep(self.layout)
         for path in (self.layout.record, self.layout.control_socket):
             path.unlink(missing_ok=True)
-        return {"event": "swept", "found": asdict(found)} if found else {"event": "idle"}
+        return {"event": "swept" if crashed or found else "idle", "found": asdict(found)}
 
     def _spawn(self, settings: LocalSettings, report: int) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "atenet.local", "--home", str(self.layout.home)]
@@ -109,3 +114,25 @@ class LocalSystem:
             "the supervisor ended before the system was up",
             hint=f"its log is {self.layout.log('supervisor')}",
         )
+
+
+class _Watched:
+    """The supervisor's process, held by a descriptor so that its pid cannot become another's."""
+
+    def __init__(self, status: Event | None) -> None:
+        self._descriptor: int | None = None
+        if status is not None:
+            with suppress(ProcessLookupError):
+                self._descriptor = os.pidfd_open(status["pid"])
+
+    def wait(self, limit_seconds: float = 10.0) -> None:
+        """Returns when it has ended, which is a moment after its last word."""
+        if self._descriptor is not None:
+            select.select([self._descriptor], [], [], limit_seconds)
+
+    def __enter__(self) -> _Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
