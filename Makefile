@@ -19,7 +19,7 @@ demo: ## set up, start a system of its own, wake real software through the whole
 
 up: ## set up and leave the whole system running on this machine (ATE_HOME says where)
 	@$(SETUP) system venv engine
-	@$(ATE) up
+	@$(ATE) up --allow-host-path $(CURDIR)/examples
 
 down: ## stop what `make up` started
 	@$(SETUP) venv engine

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from atenet.errors import AteError
@@ -68,6 +69,8 @@ class Exchange:
                 yield block
         except (OSError, http.client.HTTPException) as error:
             raise AteError(f"the answer was cut short: {error}") from error
+        if self._answer.length:
+            raise AteError(f"the answer was cut short: {self._answer.length} bytes are missing")
 
     def read(self) -> bytes:
         return b"".join(self.blocks())
@@ -135,13 +138,15 @@ def _open(
 def _connect(opened: socket.socket, request: RouterRequest) -> None:
     head = f"CONNECT actor:{request.port} HTTP/1.1\r\nHost: actor:{request.port}\r\n"
     opened.sendall(f"{head}{ACTOR_HEADER}: {request.actor}\r\n\r\n".encode())
-    # Read byte by byte: what follows the head belongs to the tunnel.
-    answer = b""
-    while not answer.endswith(b"\r\n\r\n"):
-        byte = opened.recv(1)
-        if not byte or len(answer) > _BLOCK:
-            raise AteError("the router ended the CONNECT without an answer")
-        answer += byte
-    status = answer.split(b"\r\n", 1)[0].decode("latin-1")
-    if " 200" not in status:
-        raise AteError(f"the router refused the CONNECT: {status}")
+    # Nothing follows the head of a 200 until we have sent more, so reading ahead loses nothing.
+    answer = http.client.HTTPResponse(opened, method="CONNECT")
+    answer.begin()
+    if answer.status == HTTPStatus.OK:
+        return
+    length = int(answer.getheader("content-length") or 0)
+    said = answer.fp.read(min(length, _BLOCK)).decode(errors="replace").strip() if length else ""
+    raise AteError(
+        f"the router refused the CONNECT: {answer.status} {answer.reason}"
+        + (f": {said}" if said else ""),
+        hint="`ate actor get` shows the actor",
+    )
