@@ -82,14 +82,15 @@ def _construct(settings: type[_S], values: dict[str, Any]) -> _S:
 def _option(field: dataclasses.Field[Any], hint: Any, variable: str | None) -> Callable[[Any], Any]:
     kind, multiple = _kind(field, hint)
     required = field.default is _REQUIRED
-    default = () if required and multiple else field.default
+    # Even `default=None` would count for click as a default, and the flag as not missing.
+    default = {} if required else {"default": field.default}
     return click.option(
         flag_name(field.name),
         field.name,
         type=kind,
         multiple=multiple,
         required=required,
-        default=None if required else default,
+        **default,
         show_default=not required and field.default not in (None, ()),
         envvar=variable,
         show_envvar=variable is not None,

@@ -48,7 +48,9 @@ def _processes(account: int) -> Iterator[int]:
 
 def _is_of(process: Path, account: int) -> bool:
     with suppress(OSError):
-        return process.stat().st_uid == account
+        if process.stat().st_uid == account:
+            # A zombie runs no more; only its parent can remove it.
+            return (process / "stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
     return False
 
 

@@ -61,14 +61,10 @@ class ActorFiles:
         Raises AteError when a volume's name cannot be a file's.
         """
         directory = self.directory(uid)
-        for name in names:
-            try:
-                check_name(name)
-            except ValueError as e:
-                raise AteError(f"template.volumes name {name!r}: {e}") from e
-            (directory / "volumes" / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        for private in (directory, directory / "volumes", directory / "logs"):
-            private.mkdir(mode=0o700, parents=True, exist_ok=True)
+        volumes = [_checked(name) for name in names]
+        # One by one: parents that mkdir makes on the way would be open to others.
+        for private in ("", "logs", "volumes", *(f"volumes/{name}" for name in volumes)):
+            (directory / private).mkdir(mode=0o700, exist_ok=True)
         return directory
 
     def forget_old_logs(self, now: float | None = None) -> None:
@@ -78,6 +74,14 @@ class ActorFiles:
             if not (directory / "volumes").exists() and _last_change(directory) < limit:
                 shutil.rmtree(directory, ignore_errors=True)
                 _log.info("forgot an actor's old logs", extra={"actor_uid": directory.name})
+
+
+def _checked(name: str) -> str:
+    try:
+        check_name(name)
+    except ValueError as e:
+        raise AteError(f"template.volumes name {name!r}: {e}") from e
+    return name
 
 
 def _last_change(directory: Path) -> float:

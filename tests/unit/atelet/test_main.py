@@ -1,0 +1,64 @@
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from atenet.atelet.settings import AteletSettings
+from atenet.flags import flag_name
+
+from tests.support.node import Node
+
+PROGRAM = str(Path(sys.executable).with_name("atelet"))
+
+
+def flags(where: Path, **changed: str) -> list[str]:
+    values = {
+        "node": "n",
+        "listen": "127.0.0.1:0",
+        "credential": str(where / "pod.pem"),
+        "trust": str(where / "trust.pem"),
+        "api": "127.0.0.1:1",
+        "api-roots": str(where / "roots.pem"),
+        "state-dir": str(where / "state"),
+        "snapshots": str(where / "snapshots"),
+        "socket": str(where / "s"),
+        **{name.replace("_", "-"): value for name, value in changed.items()},
+    }
+    return [word for name, value in values.items() for word in (f"--{name}", value)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"node": "No Name"}, "--node 'No Name'"),
+        ({"worker_timeout": "soon"}, "--worker-timeout"),
+        ({"unknown": "x"}, "--unknown"),
+        ({"state_dir": "/dev/null/x"}, "/dev/null/x"),
+        ({}, "pod.pem"),
+    ],
+)
+def test_a_wrong_flag_is_named(tmp_path: Path, changed: dict[str, str], named: str) -> None:
+    done = subprocess.run(
+        [PROGRAM, *flags(tmp_path, **changed)], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode in (1, 2)
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_every_flag() -> None:
+    done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
+    for field in fields(AteletSettings):
+        assert flag_name(field.name) in done.stdout
+
+
+async def test_it_writes_below_its_directories_only_and_ends_with_0(alone: Node) -> None:
+    assert alone.atelet is not None
+    assert await alone.stop(alone.atelet) == 0
+    assert not (alone.root / "atelet.sock").exists()
+    made = {
+        str(Path(base).relative_to(alone.root)).split("/")[0] for base, *_ in os.walk(alone.root)
+    }
+    assert made == {".", "ca", "identity", "trust", "node", "snapshots"}
