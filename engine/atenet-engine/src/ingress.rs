@@ -1,35 +1,104 @@
 //! The native router: listeners to tunnels.
 
+mod actor_http1;
+mod carry;
+mod client_http1;
+mod gateway;
+mod headers;
+mod listen;
+mod party;
+mod pump;
+mod refuse;
+mod retry;
+mod route;
+mod serve_http1;
+mod serve_http2;
+#[cfg(test)]
+mod http1_tests;
+#[cfg(test)]
+mod testing;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::config::RouterConfig;
+use tokio::sync::Semaphore;
+
+use self::gateway::{Front, Gateway, Limits, Routes};
+use self::listen::Listener;
+use self::route::Scope;
+use crate::config::{ListenerConfig, Protocol, RouterConfig};
 use crate::drain::Drain;
 use crate::error::EngineError;
 use crate::resolve::Resolver;
 use crate::telemetry::Telemetry;
+use crate::tls::{ClientAuth, ServerTls};
+use crate::tunnel::client::TunnelClient;
 
-/// The listeners of a running router.
+/// The running listeners.
 pub struct Ingress {
     addresses: BTreeMap<String, Vec<SocketAddr>>,
 }
 
 impl Ingress {
-    /// Binds and serves. Call it inside a runtime.
+    /// Binds every listener, then serves until `drain` says otherwise. Must run inside a tokio runtime.
     pub fn start(
         config: Arc<RouterConfig>,
         resolver: Resolver,
         telemetry: Telemetry,
         drain: Drain,
     ) -> Result<Self, EngineError> {
-        drop((config, resolver, telemetry, drain));
-        Ok(Self { addresses: BTreeMap::new() })
+        Self::start_with(&config, Routes::Resolver(resolver), telemetry, drain)
     }
 
-    /// Bound addresses by listener name.
+    fn start_with(
+        config: &RouterConfig,
+        routes: Routes,
+        telemetry: Telemetry,
+        drain: Drain,
+    ) -> Result<Self, EngineError> {
+        let tunnels = TunnelClient::new(&config.worker, &config.timeouts, telemetry.clone())
+            .map_err(|source| EngineError::tls("worker credentials", source))?;
+        let limits = Limits::new(config);
+        let gateway = Arc::new(Gateway { routes, tunnels, telemetry, drain, limits });
+        let connections = Arc::new(Semaphore::new(config.limits.connections));
+        let mut listeners = Vec::new();
+        let mut addresses = BTreeMap::new();
+        for listener in &config.listeners {
+            let (bound, listener) = open(listener, &gateway, &connections)?;
+            addresses.insert(listener.front.listener.to_string(), vec![bound]);
+            listeners.push(listener);
+        }
+        // Only when all are bound does any accept.
+        for listener in listeners {
+            tokio::spawn(listener.run());
+        }
+        Ok(Self { addresses })
+    }
+
+    /// The bound addresses by the listener's name.
     #[must_use]
     pub fn addresses(&self) -> BTreeMap<String, Vec<SocketAddr>> {
         self.addresses.clone()
     }
+}
+
+fn open(
+    config: &ListenerConfig,
+    gateway: &Arc<Gateway>,
+    connections: &Arc<Semaphore>,
+) -> Result<(SocketAddr, Listener), EngineError> {
+    let alpn: &[&[u8]] = &[b"h2", b"http/1.1"];
+    let tls = match (&config.protocol, &config.tls) {
+        (Protocol::Https, Some(files)) => Some(
+            ServerTls::new(files.clone(), ClientAuth::None, alpn)
+                .map_err(|source| EngineError::tls(format!("listener {}", config.name), source))?,
+        ),
+        _ => None,
+    };
+    let failed = |source| EngineError::Listen { name: config.name.clone(), address: config.address, source };
+    let socket = listen::bind(config.address).map_err(failed)?;
+    let bound = socket.local_addr().map_err(failed)?;
+    let front = Front { gateway: gateway.clone(), listener: config.name.as_str().into(), scope: Scope::Direct };
+    Ok((bound, Listener { socket, tls, mode: config.mode, front, connections: connections.clone() }))
 }

@@ -19,6 +19,7 @@ pub mod error;
 pub mod extproc;
 pub mod http1;
 pub mod ingress;
+pub mod pipe;
 pub mod probes;
 pub mod refusal;
 pub mod resolve;

@@ -1,0 +1,116 @@
+use super::*;
+
+fn fields(text: &[(&str, &str)]) -> Fields {
+    let mut fields = Fields::new();
+    for (name, value) in text {
+        fields.push(name.as_bytes(), value.as_bytes());
+    }
+    fields
+}
+
+fn text(fields: &Fields) -> Vec<String> {
+    fields.iter().map(|(_, n, v)| format!("{}: {}", String::from_utf8_lossy(n), String::from_utf8_lossy(v))).collect()
+}
+
+#[test]
+fn what_reaches_the_actor() {
+    let cases: &[(&[(&str, &str)], Framing, &[&str])] = &[
+        (&[("Host", "a:81"), ("Accept", "*/*")], Framing::Empty, &["Host: a:81", "Accept: */*"]),
+        // All Connection lines are one list, an empty one included (case B009).
+        (
+            &[("Connection", ""), ("Connection", "x-a, X-B"), ("X-A", "1"), ("x-b", "2"), ("x-c", "3")],
+            Framing::Empty,
+            &["x-c: 3"],
+        ),
+        // A client cannot take away what the router sets, nor the Host.
+        (
+            &[("Host", "a"), ("Connection", "host, content-length, close"), ("Content-Length", "5")],
+            Framing::Length(5),
+            &["Host: a", "content-length: 5"],
+        ),
+        (
+            &[("ate-target-actor", "a/b"), ("X-Ate-Anything", "1"), ("ate-reason", "x"), ("Host", "a")],
+            Framing::Empty,
+            &["Host: a"],
+        ),
+        (
+            &[("Upgrade", "h2c"), ("HTTP2-Settings", "AAA"), ("Connection", "Upgrade, HTTP2-Settings")],
+            Framing::Empty,
+            &[],
+        ),
+        (
+            &[("Keep-Alive", "5"), ("Proxy-Connection", "x"), ("Proxy-Authorization", "x"), ("TE", "gzip")],
+            Framing::Empty,
+            &[],
+        ),
+        (&[("TE", "trailers"), ("Connection", "TE")], Framing::Empty, &["connection: te", "te: trailers"]),
+        (&[("Transfer-Encoding", "chunked"), ("x", "y")], Framing::Chunked, &["x: y", "transfer-encoding: chunked"]),
+        (&[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2")], Framing::Empty, &["x: y", "cookie: a=1; b=2"]),
+        (
+            &[("traceparent", "00-1-2-01"), ("expect", "100-continue")],
+            Framing::Empty,
+            &["traceparent: 00-1-2-01", "expect: 100-continue"],
+        ),
+    ];
+    for (before, framing, want) in cases {
+        let mut got = fields(before);
+        to_actor(&mut got, *framing, false);
+        assert_eq!(text(&got), *want, "{before:?}");
+    }
+}
+
+#[test]
+fn a_websocket_request_keeps_its_upgrade_and_nothing_else_does() {
+    for (upgrade, connection, want) in [
+        ("websocket", "Upgrade", true),
+        ("WebSocket", "keep-alive, upgrade", true),
+        ("h2c", "Upgrade", false),
+        ("websocket, h2c", "Upgrade", false),
+        ("websocket", "keep-alive", false),
+    ] {
+        let got = fields(&[("Upgrade", upgrade), ("Connection", connection)]);
+        assert_eq!(asks_for_websocket(&Method::GET, &got), want, "{upgrade} {connection}");
+    }
+    assert!(!asks_for_websocket(&Method::POST, &fields(&[("Upgrade", "websocket"), ("Connection", "Upgrade")])));
+    let mut got = fields(&[("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Key", "k")]);
+    to_actor(&mut got, Framing::Empty, true);
+    assert_eq!(text(&got), ["Sec-WebSocket-Key: k", "connection: Upgrade", "upgrade: websocket"]);
+}
+
+#[test]
+fn what_reaches_the_client() {
+    let mut got = fields(&[
+        ("Content-Length", "3"),
+        ("Connection", "close, X-Hop"),
+        ("X-Hop", "1"),
+        ("ate-reason", "forged"),
+        ("X-ATE-Assignment-Stale", "true"),
+        ("ate-target-actor", "a/b"),
+        ("Retry-After", "9"),
+        ("Set-Cookie", "a"),
+        ("Set-Cookie", "b"),
+    ]);
+    to_client(&mut got);
+    assert_eq!(text(&got), ["Content-Length: 3", "Retry-After: 9", "Set-Cookie: a", "Set-Cookie: b"]);
+}
+
+#[test]
+fn trailers_cannot_smuggle_framing() {
+    let mut got = fields(&[("Content-Length", "3"), ("Transfer-Encoding", "chunked"), ("Host", "b"), ("X-Sum", "1")]);
+    trailers(&mut got);
+    assert_eq!(text(&got), ["X-Sum: 1"]);
+}
+
+#[test]
+fn grpc_is_told_by_its_media_type() {
+    for (value, want) in [
+        ("application/grpc", true),
+        ("application/grpc+proto", true),
+        ("Application/gRPC; charset=x", true),
+        ("application/grpc-web", false),
+        ("application/json", false),
+        ("", false),
+    ] {
+        assert_eq!(is_grpc(&fields(&[("Content-Type", value)])), want, "{value}");
+    }
+}

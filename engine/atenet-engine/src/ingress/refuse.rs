@@ -1,0 +1,105 @@
+//! A refusal as an answer (rows I-23 and I-24).
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use super::headers::push_length;
+use super::party::Responder;
+use crate::http1::{Framing, ResponseHead};
+use crate::refusal::{Dataplane, Refusal};
+
+const PLANE: Dataplane = Dataplane::Agentgateway;
+
+/// Who asked, as far as the answer's form depends on it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    /// A gRPC caller: a trailers-only answer.
+    pub(super) grpc: bool,
+    /// What to try instead, for a 405.
+    pub(super) allow: &'static str,
+}
+
+/// Queues the whole answer; returns its status.
+pub(super) fn refuse<R: Responder>(responder: &mut R, refusal: Refusal, asked: Asked<'_>) -> StatusCode {
+    let mut head = ResponseHead::default();
+    if asked.grpc {
+        grpc_head(&mut head, refusal);
+        responder.start(&mut head, Framing::Empty);
+        responder.end(None);
+        return head.status;
+    }
+    let body = Bytes::from(format!("{}\n", refusal.body()));
+    http_head(&mut head, refusal, asked.allow, body.len() as u64);
+    if asked.method == Method::HEAD {
+        responder.start(&mut head, Framing::Empty);
+    } else {
+        responder.start(&mut head, Framing::Length(body.len() as u64));
+        responder.data(body);
+    }
+    responder.end(None);
+    head.status
+}
+
+fn http_head(head: &mut ResponseHead, refusal: Refusal, allow: &str, length: u64) {
+    head.status = refusal.status(PLANE);
+    let fields = &mut head.fields;
+    fields.push(b"content-type", b"text/plain; charset=utf-8");
+    push_length(fields, length);
+    fields.push(b"ate-reason", refusal.reason().as_bytes());
+    if let Some(seconds) = refusal.retry_after() {
+        fields.push(b"retry-after", itoa::Buffer::new().format(seconds).as_bytes());
+    }
+    if head.status == StatusCode::METHOD_NOT_ALLOWED {
+        fields.push(b"allow", allow.as_bytes());
+    }
+}
+
+fn grpc_head(head: &mut ResponseHead, refusal: Refusal) {
+    head.status = StatusCode::OK;
+    let fields = &mut head.fields;
+    fields.push(b"content-type", b"application/grpc");
+    fields.push(b"grpc-status", itoa::Buffer::new().format(refusal.grpc_status(PLANE)).as_bytes());
+    fields.push(b"grpc-message", refusal.body().as_bytes());
+    fields.push(b"ate-reason", refusal.reason().as_bytes());
+    if let Some(seconds) = refusal.retry_after() {
+        fields.push(b"retry-after", itoa::Buffer::new().format(seconds).as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(head: &ResponseHead) -> String {
+        head.fields
+            .iter()
+            .map(|(_, n, v)| format!("{}={}\n", String::from_utf8_lossy(n), String::from_utf8_lossy(v)))
+            .collect()
+    }
+
+    #[test]
+    fn every_unavailable_answer_says_when_to_come_back() {
+        for refusal in [Refusal::NoCapacity, Refusal::ParkingFull, Refusal::WorkerUnreachable, Refusal::IdleTimeout] {
+            let mut head = ResponseHead::default();
+            http_head(&mut head, refusal, "", 1);
+            assert!(text(&head).contains("retry-after="), "{refusal:?}");
+            assert!(text(&head).contains(&format!("ate-reason={}\n", refusal.reason())));
+        }
+    }
+
+    #[test]
+    fn a_grpc_caller_gets_its_own_kind_of_status() {
+        let mut head = ResponseHead::default();
+        grpc_head(&mut head, Refusal::ActorNotFound);
+        assert_eq!(head.status, StatusCode::OK);
+        assert!(text(&head).contains("grpc-status=5\n"));
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_the_right_one() {
+        let mut head = ResponseHead::default();
+        http_head(&mut head, Refusal::MethodNotAllowed, "CONNECT", 1);
+        assert!(text(&head).contains("allow=CONNECT\n"));
+    }
+}
