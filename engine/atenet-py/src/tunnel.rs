@@ -98,6 +98,7 @@ impl Tunnel {
         })
     }
 
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     #[pyo3(signature = (atespace, name, uid, *, netns, address))]
     fn activate(
         &self,
@@ -116,14 +117,7 @@ impl Tunnel {
     }
 
     #[pyo3(signature = (atespace, name, uid, *, grace_seconds))]
-    fn deactivate(
-        &self,
-        py: Python<'_>,
-        atespace: &str,
-        name: &str,
-        uid: &str,
-        grace_seconds: f64,
-    ) -> PyResult<bool> {
+    fn deactivate(&self, py: Python<'_>, atespace: &str, name: &str, uid: &str, grace_seconds: f64) -> PyResult<bool> {
         let grace = seconds("grace_seconds", grace_seconds)?;
         let running = self.running()?;
         py.detach(|| running.runtime.block_on(running.server.deactivate(atespace, name, uid, grace)))

@@ -72,7 +72,8 @@ async fn serve(stream: TcpStream, router: SocketAddr, tls: &ServerTls, shared: A
         Ok(Ok(io)) => io,
         failed => {
             shared.totals.handshake_failed();
-            let error = failed.map_or_else(|_| "took too long".to_owned(), |r| r.err().map_or_else(String::new, |e| e.to_string()));
+            let error = failed
+                .map_or_else(|_| "took too long".to_owned(), |r| r.err().map_or_else(String::new, |e| e.to_string()));
             tracing::debug!(%router, %error, "TLS handshake failed");
             return;
         }
@@ -86,10 +87,8 @@ async fn serve(stream: TcpStream, router: SocketAddr, tls: &ServerTls, shared: A
 
 fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE_IDLE)
-        .with_interval(KEEPALIVE_INTERVAL)
-        .with_retries(KEEPALIVE_PROBES);
+    let keepalive =
+        TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&keepalive)?;
     socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_LIMIT))

@@ -37,8 +37,25 @@ mod tests {
     #[test]
     fn everything_else_is_no_port() {
         let cases = [
-            "", "host", "host:", "host:0", "host:65536", "host:99999", "host:100000", "host:+80", "host:-1", "host: 80",
-            "host:80 ", "host:8o", "host:80@other", "::1", "::1:80", "[::1]", "[::1:80", "host:80:", "host:0x50",
+            "",
+            "host",
+            "host:",
+            "host:0",
+            "host:65536",
+            "host:99999",
+            "host:100000",
+            "host:+80",
+            "host:-1",
+            "host: 80",
+            "host:80 ",
+            "host:8o",
+            "host:80@other",
+            "::1",
+            "::1:80",
+            "[::1]",
+            "[::1:80",
+            "host:80:",
+            "host:0x50",
             "host:\u{ff18}0",
         ];
         for case in cases {

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::activation::Tunnel;
 use super::admit::{Admitted, Ask, admit};
 use super::buffers::with_page;
 use super::decline::Decline;
@@ -39,59 +40,78 @@ pub(super) async fn serve(mut io: Io, router: SocketAddr, shared: Arc<Shared>) {
         () = drain.draining() => return,
         asked = timeout(HEAD_TIME, read_head(&mut io, &shared)) => asked,
     };
-    let outcome = match asked {
-        // Silence, or a broken connection: nobody to answer.
-        Err(_elapsed) => return,
-        Ok(Err(_broken)) => return,
-        Ok(Ok((head, early))) => match head {
-            Err(decline) => Err(decline),
-            Ok(Admitted { tunnel, port }) => {
-                dial(&tunnel, port, shared.dial).await.map(|actor| (actor, tunnel, port, early))
-            }
-        },
+    // Silence, or a broken connection: nobody to answer.
+    let Ok(Ok(Asked { admitted, wants_body, early })) = asked else { return };
+    let opened = match admitted {
+        Err(decline) => Err(decline),
+        Ok(Admitted { tunnel, port }) => {
+            dial(&tunnel, port, shared.dial).await.map(|actor| Opened { actor, tunnel, port, early })
+        }
     };
-    match outcome {
+    match opened {
+        Ok(opened) => carry(io, router, &shared, opened).await,
         Err(decline) => {
             shared.totals.declined(decline);
             log::declined(router, decline);
             // A router that does not take the answer in time is left to itself.
-            let _untaken = timeout(GOODBYE_TIME, refuse(&mut io, decline)).await;
-        }
-        Ok((actor, tunnel, port, early)) => {
-            shared.totals.opened();
-            let record = log::opened(&tunnel, router, port);
-            let side = Http1Side { io, early, out: Bytes::from_static(OPENED), flushed: false };
-            let mut relay = Relay::new(side, actor, tunnel, shared.pool.clone());
-            let ending = (&mut relay).await;
-            let (side, tunnel) = relay.into_parts(ending);
-            record.closed(&tunnel, ending);
-            drop(tunnel);
-            side.end(ending).await;
+            let _untaken = timeout(GOODBYE_TIME, refuse(&mut io, decline, wants_body)).await;
         }
     }
 }
 
-type Asked = (Result<Admitted, Decline>, Bytes);
+struct Opened {
+    actor: TcpStream,
+    tunnel: Tunnel,
+    port: u16,
+    early: Bytes,
+}
 
-/// Reads the request's head; bytes behind it are the tunnel's first.
+async fn carry(io: Io, router: SocketAddr, shared: &Shared, opened: Opened) {
+    let Opened { actor, tunnel, port, early } = opened;
+    shared.totals.opened();
+    let record = log::opened(&tunnel, router, port);
+    let side = Http1Side { io, early, out: Bytes::from_static(OPENED), flushed: false };
+    let mut relay = Relay::new(side, actor, tunnel, shared.pool.clone());
+    let ending = (&mut relay).await;
+    let (side, tunnel) = relay.into_parts(ending);
+    record.closed(&tunnel, ending);
+    drop(tunnel);
+    side.end(ending).await;
+}
+
+/// What a request's head came to.
+struct Asked {
+    admitted: Result<Admitted, Decline>,
+    wants_body: bool,
+    /// Bytes behind the head: the tunnel's first.
+    early: Bytes,
+}
+
+impl Asked {
+    fn declined(decline: Decline) -> Self {
+        Self { admitted: Err(decline), wants_body: true, early: Bytes::new() }
+    }
+}
+
 async fn read_head(io: &mut Io, shared: &Shared) -> io::Result<Asked> {
     let mut buffer = BytesMut::with_capacity(1024);
     loop {
         if io.read_buf(&mut buffer).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some((length, asked)) = parse(&buffer, shared) {
+        if let Some((length, mut asked)) = parse(&buffer, shared) {
             buffer.advance(length);
-            return Ok((asked, buffer.freeze()));
+            asked.early = buffer.freeze();
+            return Ok(asked);
         }
         if buffer.len() > HEAD_LIMIT {
-            return Ok((Err(Decline::HeadTooLarge), Bytes::new()));
+            return Ok(Asked::declined(Decline::HeadTooLarge));
         }
     }
 }
 
 /// `None` while the head is not complete.
-fn parse(bytes: &[u8], shared: &Shared) -> Option<(usize, Result<Admitted, Decline>)> {
+fn parse(bytes: &[u8], shared: &Shared) -> Option<(usize, Asked)> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(bytes) {
@@ -103,14 +123,15 @@ fn parse(bytes: &[u8], shared: &Shared) -> Option<(usize, Result<Admitted, Decli
                 targets: request.headers.iter().filter(is_target).map(|field| field.value),
                 authority: request.path.unwrap_or_default().as_bytes(),
             };
-            Some((length, admit(&shared.table, ask)))
+            let wants_body = request.method != Some("HEAD");
+            Some((length, Asked { admitted: admit(&shared.table, ask), wants_body, early: Bytes::new() }))
         }
-        Err(httparse::Error::TooManyHeaders) => Some((bytes.len(), Err(Decline::HeadTooLarge))),
-        Err(_malformed) => Some((bytes.len(), Err(Decline::BadRequest))),
+        Err(httparse::Error::TooManyHeaders) => Some((bytes.len(), Asked::declined(Decline::HeadTooLarge))),
+        Err(_malformed) => Some((bytes.len(), Asked::declined(Decline::BadRequest))),
     }
 }
 
-async fn refuse(io: &mut Io, decline: Decline) -> io::Result<()> {
+async fn refuse(io: &mut Io, decline: Decline, wants_body: bool) -> io::Result<()> {
     let response = decline.response();
     let mut text = format!("HTTP/1.1 {}\r\n", response.status()).into_bytes();
     for (name, value) in response.headers() {
@@ -120,7 +141,9 @@ async fn refuse(io: &mut Io, decline: Decline) -> io::Result<()> {
         text.extend_from_slice(b"\r\n");
     }
     text.extend_from_slice(b"connection: close\r\n\r\n");
-    text.extend_from_slice(decline.body().as_bytes());
+    if wants_body {
+        text.extend_from_slice(decline.body().as_bytes());
+    }
     io.write_all(&text).await?;
     io.shutdown().await?;
     drop_unread(io).await

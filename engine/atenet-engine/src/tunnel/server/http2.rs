@@ -94,6 +94,7 @@ async fn tunnel(
     router: SocketAddr,
     shared: Arc<Shared>,
 ) {
+    let wants_body = request.method() != Method::HEAD;
     let asked = ask(&request, &shared);
     let opened = match asked {
         Err(decline) => Err(decline),
@@ -111,7 +112,7 @@ async fn tunnel(
         Err(decline) => {
             shared.totals.declined(decline);
             log::declined(router, decline);
-            refuse(&mut respond, decline);
+            refuse(&mut respond, decline, wants_body);
         }
         Ok((actor, tunnel, port)) => {
             let Ok(send) = respond.send_response(Response::new(()), false) else { return };
@@ -138,9 +139,10 @@ fn ask(request: &Request<RecvStream>, shared: &Shared) -> Result<Admitted, Decli
 }
 
 /// Answers and ends the stream; what the router sent early is thrown away with it.
-fn refuse(respond: &mut SendResponse<Bytes>, decline: Decline) {
-    if let Ok(mut send) = respond.send_response(decline.response(), false) {
-        // An error means that the router is gone already.
+fn refuse(respond: &mut SendResponse<Bytes>, decline: Decline, wants_body: bool) {
+    // An error means that the router is gone already.
+    let sent = respond.send_response(decline.response(), !wants_body);
+    if let (Ok(mut send), true) = (sent, wants_body) {
         let _unheard = send.send_data(Bytes::from_static(decline.body().as_bytes()), true);
     }
 }

@@ -8,7 +8,12 @@ use super::*;
 
 async fn target(name: &str, uid: &str) -> Target {
     let netns = tokio::task::spawn_blocking(|| NetNs::open(Path::new("/proc/self/ns/net"))).await.unwrap().unwrap();
-    Target { actor: ActorRef::new("team", name).unwrap(), uid: uid.into(), netns, address: IpAddr::V4(Ipv4Addr::LOCALHOST) }
+    Target {
+        actor: ActorRef::new("team", name).unwrap(),
+        uid: uid.into(),
+        netns,
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    }
 }
 
 fn actor(name: &str) -> ActorRef {
