@@ -10,6 +10,7 @@ import click
 
 from atenet import __version__
 from atenet.agentgateway.settings import Settings
+from atenet.cli.router import router
 from atenet.flags import options_for
 
 __all__ = ["atenet", "main"]
@@ -48,6 +49,9 @@ def agentgateway(settings: Settings, file: Path, validate: bool) -> None:
             click.echo(f"{file}: {key} has no effect here", err=True)
         return
     daemon.run("agentgateway", checked.log_level, lambda stop: run(checked, settings, stop))
+
+
+atenet.add_command(router)
 
 
 def main() -> NoReturn:

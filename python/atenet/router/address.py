@@ -1,0 +1,44 @@
+"""A host and a port, as flags spell them."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+__all__ = ["Address", "loopback_address"]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Port 0 lets the kernel choose."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Reads `host:port`, `[v6]:port` or `:port` (every interface). Raises ValueError."""
+        host, separator, port = str(text).rpartition(":")
+        if not separator or not port.isdecimal() or int(port) > 65535:
+            raise ValueError(f"{text!r} is not <host>:<port>")
+        return cls(host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port))  # noqa: S104
+
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def loopback_address(text: str) -> Address:
+    """The same, for what nobody outside may reach. Raises ValueError."""
+    address = Address.parse(text)
+    if not address.is_loopback:
+        raise ValueError(
+            f"{address} is not a loopback address; it must not be reachable from outside"
+        )
+    return address

@@ -1,0 +1,103 @@
+"""Envoy's admin API: what it is asked and told. Blocking, with short limits; loops call it in a thread."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from dataclasses import dataclass
+
+from atenet.errors import AteError
+from atenet.router.address import Address
+
+__all__ = ["EnvoyAdmin", "Traffic"]
+
+_LIMIT_SECONDS = 2.0
+_TRAFFIC = (
+    r"^(http\.(ingress|connect|connected)\.downstream|cluster\.workers\.upstream)"
+    r"_(rq|cx)_(active|total)$"
+)
+# Requests to actors; the CONNECTs around some of them may stay open, idle, for ever.
+_REQUESTS = ("http.ingress.downstream_rq_active", "http.connected.downstream_rq_active")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What Envoy carries now and has carried."""
+
+    requests: int
+    client_connections: int
+    worker_connections: int
+    worker_connections_opened: int
+    tunnels: int
+    tunnels_opened: int
+
+
+class EnvoyAdmin:
+    """Raises AteError when Envoy does not answer."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    def get(self, path: str) -> str:
+        return self._ask("GET", path)
+
+    def post(self, path: str) -> str:
+        return self._ask("POST", path)
+
+    def is_live(self) -> bool:
+        """Whether Envoy serves: initialised and not draining."""
+        try:
+            return self.get("/ready").strip() == "LIVE"
+        except AteError:
+            return False
+
+    def listeners(self) -> dict[str, list[str]]:
+        """The bound addresses of the listeners on the network, by name."""
+        found: dict[str, list[str]] = {}
+        for status in json.loads(self.get("/listeners?format=json")).get("listener_statuses", []):
+            address = status.get("local_address", {}).get("socket_address")
+            if address:
+                found[status["name"]] = [str(Address(address["address"], address["port_value"]))]
+        return found
+
+    def traffic(self) -> Traffic:
+        stats = _parse_stats(self.get(f"/stats?filter={_TRAFFIC}"))
+        return Traffic(
+            requests=sum(stats.get(name, 0) for name in _REQUESTS),
+            client_connections=sum(
+                stats.get(f"http.{chain}.downstream_cx_active", 0)
+                for chain in ("ingress", "connect")
+            ),
+            worker_connections=stats.get("cluster.workers.upstream_cx_active", 0),
+            worker_connections_opened=stats.get("cluster.workers.upstream_cx_total", 0),
+            tunnels=stats.get("cluster.workers.upstream_rq_active", 0),
+            tunnels_opened=stats.get("cluster.workers.upstream_rq_total", 0),
+        )
+
+    def _ask(self, method: str, path: str) -> str:
+        connection = http.client.HTTPConnection(
+            self.address.host, self.address.port, timeout=_LIMIT_SECONDS
+        )
+        try:
+            connection.request(method, path)
+            response = connection.getresponse()
+            body = response.read().decode(errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            raise AteError(
+                f"Envoy's admin API at {self.address} does not answer: {error}"
+            ) from error
+        finally:
+            connection.close()
+        # A draining Envoy answers /ready with 503 and its state; everything else is expected to succeed.
+        if response.status >= 400 and path != "/ready":
+            raise AteError(f"Envoy's admin API refused {method} {path}: {response.status}")
+        return body
+
+
+def _parse_stats(text: str) -> dict[str, int]:
+    found = {}
+    for line in text.splitlines():
+        name, _, value = line.rpartition(": ")
+        if value.isdecimal():
+            found[name] = int(value)
+    return found

@@ -1,0 +1,48 @@
+"""The engine's decision service: its configuration from the settings, and its start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from atenet._engine import EngineError, ExtProc
+from atenet.errors import AteError
+from atenet.router.settings import Settings
+
+__all__ = ["decision_config", "start_decisions"]
+
+
+def decision_config(settings: Settings) -> dict[str, Any]:
+    """As engine/atenet-engine/src/config/extproc.rs reads it. Pure."""
+    credential = str(settings.ateapi_client_cert)
+    return {
+        "listen": f"127.0.0.1:{settings.port_extproc}",
+        "connect_port": settings.worker_port,
+        "control": {
+            "address": settings.ateapi_address,
+            "server_name": settings.ateapi_server_name,
+            "credentials": {"cert": credential, "key": credential},
+            "roots": str(settings.ateapi_ca_file),
+        },
+        "parking": {
+            "budget_ms": _milliseconds(settings.parked_request_budget),
+            "max": settings.parked_request_max,
+            "retry_interval_ms": _milliseconds(settings.parked_request_retry_interval),
+            "retry_factor": settings.parked_request_retry_factor,
+        },
+    }
+
+
+async def start_decisions(settings: Settings) -> tuple[ExtProc, int]:
+    """The running service and its port. Raises AteError."""
+    try:
+        service = ExtProc(json.dumps(decision_config(settings)))
+        address = await asyncio.to_thread(service.start)
+    except (ValueError, EngineError) as error:
+        raise AteError(str(error), hint="correct the flag, or the file it names") from error
+    return service, int(address.rpartition(":")[2])
+
+
+def _milliseconds(value: float) -> int:
+    return round(value * 1000)

@@ -1,0 +1,32 @@
+"""The engine's error table, for the answers that Envoy gives by itself."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+
+from atenet import _engine
+
+__all__ = ["Refusal", "refusal"]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One row: `reason` is the `ate-reason` token, `retry_after` seconds."""
+
+    reason: str
+    status: int
+    body: str
+    grpc_status: int
+    retry_after: int | None
+
+
+def refusal(reason: str) -> Refusal:
+    """The row with this token, as the Envoy dataplane answers it."""
+    return _table()[reason]
+
+
+@functools.cache
+def _table() -> dict[str, Refusal]:
+    return {row["reason"]: Refusal(**row) for row in json.loads(_engine.refusals("envoy"))}
