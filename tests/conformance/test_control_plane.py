@@ -11,8 +11,10 @@ import grpc
 import grpc.aio
 import pytest
 from atenet.ateapi.store.sqlite import SqliteStore
-from atenet.identity import spiffe
+from atenet.identity import Authority, spiffe
 from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import ateapi_pb2_grpc as pb_grpc
+from atenet.rpc import MtlsChannel, mtls_channel
 
 from tests.support.control_plane import (
     ControlPlane,
@@ -24,6 +26,7 @@ from tests.support.control_plane import (
     suspend,
 )
 from tests.support.eventually import eventually
+from tests.support.issue import odd_credential
 
 Codes = grpc.StatusCode
 
@@ -32,6 +35,58 @@ Codes = grpc.StatusCode
 async def _running(root: Path, **limits: float) -> AsyncIterator[ControlPlane]:
     async with control_plane(root, **limits) as plane, plane.in_process():
         yield plane
+
+
+# ---------------------------------------------------------------- C-01: who may call
+
+
+@pytest.mark.conformance("C-01")
+async def test_known_callers_may_do_what_their_role_allows(tmp_path: Path) -> None:
+    async with _running(tmp_path) as plane:
+        (made,) = await plane.seed("a")
+        await plane.register()
+        get = pb.GetActorRequest(actor=ref("a"))
+        router, gateway = plane.control(spiffe.ROUTER_ID), plane.control(spiffe.EGRESS_ID)
+        assert (await router.ResumeActor(resume("a"))).resumed
+        assert (await gateway.GetActor(get)).metadata.uid == made.metadata.uid
+        assert (await plane.control().ListActors(pb.ListActorsRequest())).actors
+        stranger = plane.control(spiffe.pod_id("default", "local"))
+        for denied in (
+            router.GetActor(get),
+            router.SuspendActor(suspend("a")),
+            gateway.ResumeActor(resume("a")),
+            gateway.ListActors(pb.ListActorsRequest()),
+            stranger.ResumeActor(resume("a")),
+            plane.control(spiffe.ATELET_ID).GetActor(get),
+            plane.control().MintActorJWT(pb.MintActorJWTRequest(actor=ref("a"))),
+        ):
+            assert (await code_of(denied))[0] == "PERMISSION_DENIED"
+
+
+@pytest.mark.conformance("C-01")
+async def test_unknown_callers_are_unauthenticated(tmp_path: Path) -> None:
+    async with _running(tmp_path) as plane:
+        await plane.seed("a")
+        authority = plane.identity.authority("pod-identity")
+        path = plane.identity.root / "odd.pem"
+        for uris in ([], [spiffe.ROUTER_ID, spiffe.EGRESS_ID]):
+            odd_credential(path, authority, uris=uris, dns=["odd"])
+            async with _channel(plane, path) as channel:
+                stub = pb_grpc.ControlStub(channel)
+                assert (await code_of(stub.ResumeActor(resume("a"))))[0] == "UNAUTHENTICATED"
+        odd_credential(path, Authority.create("foreign"), uris=[spiffe.ROUTER_ID])
+        async with _channel(plane, path) as channel:
+            calling = pb_grpc.ControlStub(channel).ResumeActor(resume("a"))
+            assert (await code_of(calling))[0] == "UNAVAILABLE", "refused in the handshake"
+
+
+def _channel(plane: ControlPlane, credential: Path) -> MtlsChannel:
+    return mtls_channel(
+        plane.addresses["grpc"],
+        credential=credential,
+        roots=plane.identity.trust("service-dns"),
+        server_name=spiffe.API_SERVER_NAME,
+    )
 
 
 # ---------------------------------------------------------------- C-02: killed at any point

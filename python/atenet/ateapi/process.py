@@ -17,7 +17,7 @@ from atenet.ateapi.roles import DEFAULT_BINDINGS, Roles
 from atenet.ateapi.service import Api
 from atenet.ateapi.service.table import SERVICES, add_services
 from atenet.ateapi.settings import Settings
-from atenet.ateapi.snapshots import SnapshotStore
+from atenet.ateapi.snapshots import SnapshotStore, Sweeper
 from atenet.ateapi.stats import StatsServer
 from atenet.ateapi.store.sqlite import SqliteStore
 from atenet.ateapi.watch import Watch
@@ -63,10 +63,12 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
 
 def _api(settings: Settings, store: SqliteStore, nodes: Nodes) -> Api:
     metrics = Metrics()
+    snapshots = SnapshotStore(settings.snapshots)
     context = Context(
         store=store,
         nodes=nodes,
-        snapshots=SnapshotStore(settings.snapshots),
+        snapshots=snapshots,
+        sweeper=Sweeper(store, snapshots),
         metrics=metrics,
         clock=time.time,
         worker_timeout=settings.worker_timeout,
@@ -93,14 +95,18 @@ async def _started(
     await api.watch.started()
     await server.server.start()
     await _set_health(health, health_pb2.HealthCheckResponse.SERVING)
-    watching = asyncio.create_task(api.watch.run(), name="watch")
+    background = [
+        asyncio.create_task(api.watch.run(), name="watch"),
+        asyncio.create_task(api.context.sweeper.run(), name="sweeper"),
+    ]
     try:
         yield
     finally:
         deadline = time.monotonic() + drain_timeout
         await _set_health(health, health_pb2.HealthCheckResponse.NOT_SERVING)
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
         await server.server.stop(drain_timeout)
         await api.operations.drain(max(0.0, deadline - time.monotonic()))
         await api.watch.close()

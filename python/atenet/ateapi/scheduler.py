@@ -13,13 +13,12 @@ __all__ = ["choose", "matches"]
 def choose(
     rows: Iterable[WorkerRow], actor: pb.Actor, template: pb.ActorTemplate
 ) -> WorkerRow | None:
-    """The worker with the largest free share of its slots among those that fit, or None.
+    """The first that fits, or None; looks at no more rows than it needs.
 
-    Spreading costs nothing while there is room and leaves each worker a share to burst into.
-    `rows` are workers with room, as the store lists them.
+    `rows` are workers with room as the store lists them, the largest free share of slots first:
+    spreading costs nothing while there is room and leaves each worker a share to burst into.
     """
-    fitting = [row for row in rows if _fits(row.worker, actor, template)]
-    return min(fitting, key=_load, default=None)
+    return next((row for row in rows if _fits(row.worker, actor, template)), None)
 
 
 def matches(selector: pb.Selector, labels: Mapping[str, str]) -> bool:
@@ -33,8 +32,3 @@ def _fits(worker: pb.Worker, actor: pb.Actor, template: pb.ActorTemplate) -> boo
         and matches(template.worker_selector, worker.labels)
         and matches(actor.worker_selector, worker.labels)
     )
-
-
-def _load(row: WorkerRow) -> tuple[float, str]:
-    slots = row.worker.status.capacity.actors
-    return (row.allocated / slots, row.worker.metadata.name)

@@ -11,16 +11,18 @@ import contextlib
 import logging
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from atenet.ateapi.store import Store
+from atenet.ateapi.store import BusyError, Store, Transaction
 from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["SnapshotStore", "sweep"]
+__all__ = ["SnapshotStore", "Sweeper"]
 
 _log = logging.getLogger(__name__)
-_SWEEP = 64
+_BATCH = 64
+_AGAIN_SECONDS = 60.0
 
 
 class SnapshotStore:
@@ -57,13 +59,52 @@ class SnapshotStore:
                 parent.rmdir()
 
 
-async def sweep(store: Store, snapshots: SnapshotStore) -> None:
-    """Removes the snapshots that committed changes left behind; what fails stays for later."""
-    uris = await store.read(lambda tx: tx.garbage.page(_SWEEP))
-    for uri in uris:
+class Sweeper:
+    """Removes the snapshots that committed changes left behind, beside everything else."""
+
+    def __init__(self, store: Store, snapshots: SnapshotStore) -> None:
+        self._store = store
+        self._snapshots = snapshots
+        self._due = asyncio.Event()
+        self._due.set()  # what an earlier run left
+
+    def wake(self) -> None:
+        """A change left some garbage."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Sweeps for ever: when woken, and now and then for what could not be removed before."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), _AGAIN_SECONDS)
+            self._due.clear()
+            try:
+                await self.sweep()
+            except BusyError as e:
+                _log.warning("the store is busy", extra={"error": str(e)})
+            except Exception:  # noqa: BLE001 - one bad sweep must not end all sweeping
+                _log.exception("a sweep failed")
+
+    async def sweep(self) -> None:
+        """Until nothing is left, or nothing of a batch could be removed."""
+        while uris := await self._store.read(lambda tx: tx.garbage.some(_BATCH)):
+            removed = [uri for uri in uris if await self._removed(uri)]
+            if not removed:
+                return
+            await self._store.write(_forget(removed))
+
+    async def _removed(self, uri: str) -> bool:
         try:
-            await asyncio.to_thread(snapshots.remove, uri)
+            await asyncio.to_thread(self._snapshots.remove, uri)
         except OSError as e:
             _log.warning("cannot remove a snapshot", extra={"uri": uri, "error": str(e)})
-            continue
-        await store.write(lambda tx, gone=uri: tx.garbage.forget(gone))  # type: ignore[misc]
+            return False
+        return True
+
+
+def _forget(uris: list[str]) -> Callable[[Transaction], None]:
+    def change(tx: Transaction) -> None:
+        for uri in uris:
+            tx.garbage.forget(uri)
+
+    return change

@@ -18,7 +18,6 @@ from atenet.ateapi import records
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.hosting import HostingLedger
 from atenet.ateapi.nodes import NodeError
-from atenet.ateapi.snapshots import sweep
 from atenet.ateapi.store import BusyError, Transaction, WorkerRow
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.operations import Operations
@@ -75,6 +74,8 @@ class Watch:
                 await self.round()
             except BusyError as e:
                 _log.warning("the store is busy", extra={"error": str(e)})
+            except Exception:  # noqa: BLE001 - one bad round must not end all watching
+                _log.exception("a round of the watch failed")
             wait = self._context.registered.wait()
             try:
                 await asyncio.wait_for(wait, _ROUND_SECONDS)
@@ -96,7 +97,6 @@ class Watch:
             if not self._operations.busy_or_just_was(actor.metadata.uid, _CALLER_FIRST_SECONDS):
                 self._recover(actor.metadata.uid)
         self._forget_old_backoffs(now)
-        await sweep(store, self._context.snapshots)
 
     async def hosted(self, worker: pb.Worker, uids: set[str], *, stopping: bool) -> None:
         """Takes in what one heartbeat of the worker's present incarnation said it hosts.

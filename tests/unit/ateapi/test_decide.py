@@ -102,11 +102,12 @@ def _row(name: str, slots: int, allocated: int, **labels: str) -> WorkerRow:
 _TEMPLATE = pb.ActorTemplate(sandbox_config=pb.SandboxConfig(sandbox_class="process"))
 
 
-def test_the_emptiest_share_is_chosen() -> None:
-    rows = [_row("a", 4, 2), _row("b", 100, 10), _row("c", 2, 1)]
+def test_the_first_that_fits_is_chosen_and_no_more_are_looked_at() -> None:
+    rows = iter([_row("a", 4, 2), _row("b", 100, 10)])
     chosen = choose(rows, pb.Actor(), _TEMPLATE)
     assert chosen is not None
-    assert chosen.worker.metadata.name == "b"
+    assert chosen.worker.metadata.name == "a"
+    assert len(list(rows)) == 1
 
 
 def test_both_selectors_must_match() -> None:

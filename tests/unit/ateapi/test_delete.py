@@ -8,6 +8,7 @@ import grpc
 from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.control_plane import ControlPlane, code_of, ref, resume, suspend
+from tests.support.eventually import eventually
 from tests.support.fake_atelet import snapshot_directory
 
 Codes = grpc.StatusCode
@@ -33,7 +34,7 @@ async def test_a_suspended_actor_and_its_snapshots_are_gone(plane: ControlPlane)
     gone = await control.DeleteActor(_delete("a"))
     assert gone.metadata.uid == suspended.metadata.uid
     assert (await code_of(control.GetActor(pb.GetActorRequest(actor=ref("a")))))[0] == "NOT_FOUND"
-    assert not directory.parent.exists()
+    await eventually(lambda: not directory.parent.exists())
 
 
 async def test_a_running_one_needs_any_state(plane: ControlPlane) -> None:

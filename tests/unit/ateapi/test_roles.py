@@ -8,6 +8,7 @@ from atenet.errors import AteError
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
+from atenet.rpc import mtls_channel
 
 from tests.support.control_plane import ControlPlane, code_of, ref, resume
 from tests.support.issue import odd_credential
@@ -122,8 +123,6 @@ async def test_a_certificate_with_two_ids_is_nobody(plane: ControlPlane) -> None
         uris=[spiffe.ROUTER_ID, spiffe.CLI_ID],
         dns=["two"],
     )
-    from atenet.rpc import mtls_channel
-
     async with mtls_channel(
         plane.addresses["grpc"],
         credential=path,

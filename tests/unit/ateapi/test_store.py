@@ -71,7 +71,7 @@ async def test_a_caller_that_leaves_does_not_stop_its_write(store: SqliteStore) 
 
 
 async def test_reads_cannot_write(store: SqliteStore) -> None:
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(BusyError, match="readonly"):
         await store.read(lambda tx: tx.atespaces.delete("a"))
 
 
@@ -93,7 +93,7 @@ async def test_the_books_of_a_worker_are_its_claims(store: SqliteStore) -> None:
     row = await store.read(lambda tx: tx.workers.get("w"))
     assert row is not None
     assert row.allocated == row.worker.status.allocated.actors == 2
-    assert await store.read(lambda tx: tx.workers.with_room(0)) == []
+    assert await store.read(lambda tx: list(tx.workers.with_room(0))) == []
     for _ in range(2):
         await store.write(lambda tx: tx.workers.release("u1"))
     row = await store.read(lambda tx: tx.workers.get("w"))
@@ -112,6 +112,38 @@ async def test_registering_again_keeps_the_claims(store: SqliteStore) -> None:
     assert row is not None
     assert (row.allocated, row.worker.epoch) == (1, 2)
     assert await store.read(lambda tx: tx.workers.outlived()) == [ClaimRow("u1", "w", 1)]
+
+
+async def test_claims_of_an_earlier_epoch_are_found_until_all_are_settled(
+    store: SqliteStore,
+) -> None:
+    def change(tx: Transaction) -> None:
+        tx.workers.put(_worker(epoch=1), heartbeat_at=1, lost=False)
+        tx.workers.claim(ClaimRow("u1", "w", 1))
+        tx.workers.claim(ClaimRow("u2", "w", 1))
+        tx.workers.put(_worker(epoch=2, slots=9), heartbeat_at=2, lost=False)
+        tx.workers.put(_worker(epoch=2, slots=9), heartbeat_at=3, lost=False)
+        tx.workers.claim(ClaimRow("u3", "w", 2))
+
+    await store.write(change)
+    for uid, left in (("u1", {"u2"}), ("u3", {"u2"}), ("u2", set())):
+        await store.write(lambda tx, uid=uid: tx.workers.release(uid))
+        found = await store.read(lambda tx: tx.workers.outlived())
+        assert {c.actor_uid for c in found} == left
+
+
+async def test_workers_with_room_come_with_the_largest_free_share_first(
+    store: SqliteStore,
+) -> None:
+    def change(tx: Transaction) -> None:
+        for name, slots, claims in (("a", 4, 2), ("b", 100, 10), ("c", 2, 2), ("d", 1, 0)):
+            tx.workers.put(_worker(name, slots), heartbeat_at=1, lost=False)
+            for i in range(claims):
+                tx.workers.claim(ClaimRow(f"{name}{i}", name, 1))
+
+    await store.write(change)
+    found = await store.read(lambda tx: list(tx.workers.with_room(0)))
+    assert [row.worker.metadata.name for row in found] == ["d", "b", "a"]
 
 
 async def test_an_actor_claims_once(store: SqliteStore) -> None:
@@ -139,7 +171,7 @@ async def test_only_live_active_workers_have_room(
     worker = _worker()
     worker.status.state = state
     await store.write(lambda tx: tx.workers.put(worker, heartbeat_at=heartbeat, lost=lost))
-    assert bool(await store.read(lambda tx: tx.workers.with_room(6))) is room
+    assert bool(await store.read(lambda tx: list(tx.workers.with_room(6)))) is room
 
 
 async def test_states_in_motion_are_found(store: SqliteStore) -> None:

@@ -7,7 +7,7 @@ consistent state and takes no lock. Messages handed out are the caller's own cop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -86,7 +86,9 @@ class ActorRows(Protocol):
     def put(self, actor: pb.Actor) -> None: ...
     def delete(self, uid: str) -> None: ...
     def page(self, atespace: str, after: tuple[str, str], limit: int) -> list[pb.Actor]: ...
-    def in_states(self, states: Sequence[pb.ActorState], limit: int) -> list[pb.Actor]: ...
+    def in_states(self, states: Sequence[pb.ActorState], limit: int) -> list[pb.Actor]:
+        """States in motion only. Any `limit` of them, so that stuck ones cannot hide the rest."""
+
     def on_worker(self, worker: str, after: str, limit: int) -> list[pb.Actor]:
         """Those that hold a slot there, in order of uid, after that uid."""
 
@@ -98,8 +100,8 @@ class WorkerRows(Protocol):
     def heartbeat_all(self, at: float) -> None: ...
     def delete(self, name: str) -> None: ...
     def page(self, after: str, limit: int) -> list[WorkerRow]: ...
-    def with_room(self, heartbeat_after: float) -> list[WorkerRow]:
-        """Active, not lost, a slot free, heard of since then."""
+    def with_room(self, heartbeat_after: float) -> Iterator[WorkerRow]:
+        """Active, not lost, a slot free, heard of since then; the largest free share first."""
 
     def silent(self, heartbeat_before: float) -> list[WorkerRow]:
         """Lost ones, and those not heard of since then."""
@@ -119,7 +121,9 @@ class GarbageRows(Protocol):
     """Snapshots that no record names any more: deleted from storage after the commit."""
 
     def add(self, uri: str) -> None: ...
-    def page(self, limit: int) -> list[str]: ...
+    def some(self, limit: int) -> list[str]:
+        """Any `limit` of them."""
+
     def forget(self, uri: str) -> None: ...
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from atenet.ateapi import records
 from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.nodes import Nodes
-from atenet.ateapi.snapshots import SnapshotStore
+from atenet.ateapi.snapshots import SnapshotStore, Sweeper
 from atenet.ateapi.store import Store, Transaction, WorkerRow
 from atenet.ateapi.workflows import decide
 from atenet.proto import ateapi_pb2 as pb
@@ -26,6 +26,7 @@ class Context:
     store: Store
     nodes: Nodes
     snapshots: SnapshotStore
+    sweeper: Sweeper
     metrics: Metrics
     clock: records.Clock
     worker_timeout: float  # seconds without a heartbeat until a worker counts as lost

@@ -9,7 +9,6 @@ import grpc
 from atenet.ateapi import records
 from atenet.ateapi.failure import CallError, not_found, precondition
 from atenet.ateapi.nodes import NodeError, handle_for
-from atenet.ateapi.snapshots import sweep
 from atenet.ateapi.store import WorkerRow
 from atenet.ateapi.workflows import changes, decide
 from atenet.ateapi.workflows.context import Context
@@ -48,7 +47,7 @@ async def delete(
     reached("delete.terminated")
     gone = await context.store.write(changes.remove(uid))
     reached("delete.done")
-    await sweep(context.store, context.snapshots)
+    context.sweeper.wake()
     return gone
 
 

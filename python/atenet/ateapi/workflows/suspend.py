@@ -59,6 +59,7 @@ async def _checkpoint(context: Context, actor: pb.Actor, row: WorkerRow | None) 
         changes.suspended(actor.metadata.uid, scope, template_uid, now=context.clock())
     )
     reached("suspend.done")
+    context.sweeper.wake()
     _log.info(
         "actor suspended",
         extra={"atespace": actor.metadata.atespace, "actor": actor.metadata.name},

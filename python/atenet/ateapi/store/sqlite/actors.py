@@ -68,7 +68,7 @@ class Actors:
         wanted = ", ".join(str(int(state)) for state in states)
         # The first condition repeats the partial index's, so that SQLite can use it.
         query = f"SELECT body FROM actors WHERE state IN (1, 3, 5, 8, 9) AND state IN ({wanted})"  # noqa: S608 - numbers only
-        return _actors(self._db.execute(f"{query} LIMIT ?", (limit,)))
+        return _actors(self._db.execute(f"{query} ORDER BY random() LIMIT ?", (limit,)))
 
     def on_worker(self, worker: str, after: str, limit: int) -> list[pb.Actor]:
         rows = self._db.execute(

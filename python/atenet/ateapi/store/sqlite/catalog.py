@@ -87,8 +87,9 @@ class Garbage:
     def add(self, uri: str) -> None:
         self._db.execute("INSERT OR IGNORE INTO garbage (uri) VALUES (?)", (uri,))
 
-    def page(self, limit: int) -> list[str]:
-        return [u for (u,) in self._db.execute("SELECT uri FROM garbage LIMIT ?", (limit,))]
+    def some(self, limit: int) -> list[str]:
+        rows = self._db.execute("SELECT uri FROM garbage ORDER BY random() LIMIT ?", (limit,))
+        return [uri for (uri,) in rows]
 
     def forget(self, uri: str) -> None:
         self._db.execute("DELETE FROM garbage WHERE uri = ?", (uri,))

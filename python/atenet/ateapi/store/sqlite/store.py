@@ -42,7 +42,10 @@ class SqliteStore:
         return cls(path)
 
     async def read(self, query: Callable[[Transaction], T]) -> T:
-        return query(self._reading)
+        try:
+            return query(self._reading)
+        except sqlite3.OperationalError as e:
+            raise BusyError(str(e)) from e
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
         try:

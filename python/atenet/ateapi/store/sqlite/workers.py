@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from atenet.ateapi.store.interface import ClaimRow, WorkerRow
@@ -27,7 +27,8 @@ class Workers:
         self._db.execute(
             "INSERT INTO workers (name, epoch, active, slots, heartbeat_at, lost, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch,"
+            " ON CONFLICT (name) DO UPDATE SET unsettled ="
+            " unsettled OR (allocated > 0 AND epoch <> excluded.epoch), epoch = excluded.epoch,"
             " active = excluded.active, slots = excluded.slots,"
             " heartbeat_at = excluded.heartbeat_at, lost = excluded.lost, body = excluded.body",
             (
@@ -54,13 +55,13 @@ class Workers:
         rows = self._db.execute(f"{_SELECT} WHERE name > ? ORDER BY name LIMIT ?", (after, limit))
         return [_row(r) for r in rows]
 
-    def with_room(self, heartbeat_after: float) -> list[WorkerRow]:
+    def with_room(self, heartbeat_after: float) -> Iterator[WorkerRow]:
         rows = self._db.execute(
             f"{_SELECT} WHERE active = 1 AND lost = 0 AND allocated < slots"
-            " AND heartbeat_at > ? ORDER BY name",
+            " AND heartbeat_at > ? ORDER BY CAST(allocated AS REAL) / slots, name",
             (heartbeat_after,),
         )
-        return [_row(r) for r in rows]
+        return (_row(r) for r in rows)
 
     def silent(self, heartbeat_before: float) -> list[WorkerRow]:
         rows = self._db.execute(
@@ -83,7 +84,10 @@ class Workers:
         ).fetchall()
         for (worker,) in freed:
             self._db.execute(
-                "UPDATE workers SET allocated = allocated - 1 WHERE name = ?", (worker,)
+                "UPDATE workers SET allocated = allocated - 1, unsettled = unsettled AND EXISTS"
+                " (SELECT 1 FROM claims WHERE claims.worker = workers.name"
+                " AND claims.worker_epoch <> workers.epoch) WHERE name = ?",
+                (worker,),
             )
 
     def claims(self, worker: str) -> list[ClaimRow]:
@@ -96,9 +100,9 @@ class Workers:
 
     def outlived(self) -> list[ClaimRow]:
         rows: Iterable[Any] = self._db.execute(
-            "SELECT actor_uid, worker, worker_epoch FROM claims"
-            " JOIN workers ON workers.name = claims.worker"
-            " WHERE workers.epoch <> claims.worker_epoch"
+            "SELECT actor_uid, worker, worker_epoch FROM workers"
+            " JOIN claims ON claims.worker = workers.name"
+            " WHERE workers.unsettled = 1 AND workers.epoch <> claims.worker_epoch"
         )
         return [ClaimRow(*r) for r in rows]
 

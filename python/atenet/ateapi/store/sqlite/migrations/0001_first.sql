@@ -33,8 +33,12 @@ CREATE TABLE workers (
     allocated INTEGER NOT NULL DEFAULT 0 CHECK (allocated >= 0),
     heartbeat_at REAL NOT NULL,
     lost INTEGER NOT NULL,
+    -- Whether claims of an earlier epoch are left: set when the epoch changes, so that looking
+    -- for them costs nothing while there are none.
+    unsettled INTEGER NOT NULL DEFAULT 0,
     body BLOB NOT NULL
 ) STRICT;
+CREATE INDEX workers_unsettled ON workers (name) WHERE unsettled = 1;
 
 CREATE TABLE claims (
     actor_uid TEXT PRIMARY KEY,
