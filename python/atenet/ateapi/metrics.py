@@ -34,12 +34,12 @@ class Metrics:
         )
         self._lost = Counter(
             "ateapi_workers_lost",
-            "Workers that stopped heartbeating or restarted.",
+            "Workers that stopped heartbeating.",
             registry=self.registry,
         )
         self._recovered = Counter(
             "ateapi_actors_recovered",
-            "Actors taken off a lost worker, by the state they reached.",
+            "Actors taken off a lost worker, or whose cut workflow was ended, by the state reached.",
             ("state",),
             registry=self.registry,
         )
