@@ -83,7 +83,7 @@ def _option(field: dataclasses.Field[Any], hint: Any, variable: str | None) -> C
     kind, multiple = _kind(field, hint)
     required = field.default is _REQUIRED
     # Even `default=None` would count for click as a default, and the flag as not missing.
-    default = {} if required else {"default": field.default}
+    default: dict[str, Any] = {} if required else {"default": field.default}
     return click.option(
         flag_name(field.name),
         field.name,

@@ -1,8 +1,11 @@
 """Real activations for tests of the worker: namespaces, sandboxes and what runs in them."""
 
 import asyncio
+import contextlib
+import os
 import secrets
 import shutil
+import signal
 import socket
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +25,7 @@ from atenet.worker.sandbox import (
     Launch,
     Limits,
     ProcessSandbox,
+    account_of,
 )
 
 # An actor that listens on port 80 and answers everything with 200 and the body of /data/greeting.
@@ -98,6 +102,34 @@ async def ask(gateway: Path, data: bytes = b"", port: int = 80) -> bytes:
         while piece := await loop.sock_recv(connection, 65536):
             answer += piece
         return answer
+
+
+GET = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+
+
+def put(body: bytes) -> bytes:
+    """A request that makes HTTP_ACTOR remember `body`."""
+    head = f"PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def processes_of(uid: str) -> list[int]:
+    """The actor's living processes, found by their account alone."""
+    account = account_of(uid)
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(FileNotFoundError):
+                if entry.stat().st_uid == account:
+                    found.append(int(entry.name))
+    return found
+
+
+def kill_actor(uid: str) -> None:
+    """As a crash would."""
+    for pid in processes_of(uid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @dataclass

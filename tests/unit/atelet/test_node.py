@@ -1,7 +1,6 @@
 """The node agent with real workers and real actors."""
 
 import asyncio
-import os
 import signal
 
 import grpc
@@ -10,23 +9,16 @@ import pytest
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import atelet_pb2
-from atenet.worker.sandbox import account_of
 
-from tests.support.actor_box import ask, http_probe, template
+from tests.support.actor_box import GET, ask, http_probe, kill_actor, processes_of, put, template
 from tests.support.node import Node
 from tests.support.waiting import until
 
 UID = "0f0e0d0c-0000-4000-8000-000000000001"
-GET = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 
 
 def served(**how) -> pb.ActorTemplate:  # type: ignore[no-untyped-def]
     return template(probe=http_probe(), **how)
-
-
-def put(body: bytes) -> bytes:
-    head = f"PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
 
 
 async def say(node: Node, worker: str, body: bytes) -> None:
@@ -45,12 +37,6 @@ async def refused(call, code: grpc.StatusCode) -> str:  # type: ignore[no-untype
     return caught.value.details() or ""
 
 
-def processes(uid: str) -> list[int]:
-    from atenet.atelet.fence import _processes
-
-    return list(_processes(account_of(uid)))
-
-
 async def test_an_actor_moves_to_another_worker_with_its_files(staffed: Node) -> None:
     one, other = staffed.handle("worker-1", UID), staffed.handle("worker-2", UID)
     timings = await staffed.run(one, served())
@@ -58,7 +44,7 @@ async def test_an_actor_moves_to_another_worker_with_its_files(staffed: Node) ->
     await say(staffed, "worker-1", b"remember me")
     uri = staffed.uri(UID)
     assert await staffed.checkpoint(one, uri) is False
-    assert processes(UID) == []
+    assert processes_of(UID) == []
     timings = await staffed.restore(other, served(), uri)
     assert timings.fetch_ms > 0
     assert await heard(staffed, "worker-2") == b"remember me"
@@ -68,9 +54,9 @@ async def test_a_repeated_call_changes_nothing(staffed: Node) -> None:
     handle = staffed.handle("worker-1", UID)
     await staffed.run(handle, served())
     await say(staffed, "worker-1", b"first life")
-    before = processes(UID)
+    before = processes_of(UID)
     await staffed.run(handle, served())
-    assert processes(UID) == before
+    assert processes_of(UID) == before
     uri = staffed.uri(UID)
     assert await staffed.checkpoint(handle, uri) is False
     assert await staffed.checkpoint(handle, uri) is False
@@ -112,7 +98,7 @@ async def test_a_killed_workers_actor_is_stored_from_disk(staffed: Node) -> None
     await staffed.kill(staffed.workers["worker-1"].process)
     uri = staffed.uri(UID)
     assert await staffed.checkpoint(handle, uri) is True
-    assert processes(UID) == []
+    assert processes_of(UID) == []
     await staffed.restore(staffed.handle("worker-2", UID), served(), uri)
     assert await heard(staffed, "worker-2") == b"not lost"
     await staffed.restart(staffed.workers["worker-1"])
@@ -145,7 +131,7 @@ async def test_a_hung_workers_actor_is_ended_over_its_head(alone: Node) -> None:
         request = atelet_pb2.CheckpointRequest(handle=handle, snapshot_uri=alone.uri(UID, "s1"))
         answer = await alone.stub.Checkpoint(request, timeout=100)
         assert answer.found_stopped
-        assert processes(UID) == []
+        assert processes_of(UID) == []
     finally:
         worker.process.send_signal(signal.SIGCONT)
     await until(lambda: alone.registrar.last("worker-1").hosted_actor_uids == [])
@@ -156,8 +142,7 @@ async def test_an_actor_that_died_by_itself_is_found_stopped(staffed: Node) -> N
     await staffed.run(handle, served())
     await say(staffed, "worker-1", b"last words")
     await until(lambda: UID in staffed.registrar.last("worker-1").hosted_actor_uids)
-    for pid in processes(UID):
-        os.kill(pid, signal.SIGKILL)
+    kill_actor(UID)
     await until(lambda: UID not in staffed.registrar.last("worker-1").hosted_actor_uids)
     uri = staffed.uri(UID)
     assert await staffed.checkpoint(handle, uri) is True
@@ -204,7 +189,7 @@ async def test_a_damaged_snapshot_is_refused_and_nothing_runs(staffed: Node) -> 
     archive.write_bytes(archive.read_bytes()[:-1])
     said = await refused(staffed.restore(handle, served(), uri), grpc.StatusCode.DATA_LOSS)
     assert "data.tar.zst is damaged" in said
-    assert processes(UID) == []
+    assert processes_of(UID) == []
 
 
 async def test_a_start_that_fails_is_told_with_the_actors_words(staffed: Node) -> None:
@@ -294,5 +279,5 @@ async def test_stopping_the_agent_leaves_actors_running(staffed: Node) -> None:
     await staffed.run(staffed.handle("worker-1", UID), served())
     assert staffed.atelet is not None
     assert await staffed.stop(staffed.atelet) == 0
-    assert processes(UID) != []
+    assert processes_of(UID) != []
     await staffed.start_atelet()

@@ -1,8 +1,6 @@
 """The worker as a process: how it starts, what is left when it ends, however it ends."""
 
 import asyncio
-import os
-import signal
 import stat
 import subprocess
 import sys
@@ -11,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from atenet.worker.network import netns
-from atenet.worker.sandbox import account_of
 
-from tests.support.actor_box import ask, http_probe, template
+from tests.support.actor_box import ask, http_probe, kill_actor, processes_of, put, template
 from tests.support.node import Node, RunningWorker, node
 from tests.support.waiting import until
 
@@ -33,19 +30,6 @@ async def running_actor(here: Node, uid: str = UID) -> Path:
     return await here.gateway("worker-1")
 
 
-def processes(uid: str) -> list[int]:
-    account = account_of(uid)
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if entry.stat().st_uid == account:
-                    found.append(int(entry.name))
-            except FileNotFoundError:
-                continue
-    return found
-
-
 def cgroups(worker: RunningWorker) -> list[Path]:
     return list(Path("/sys/fs/cgroup").glob(f"**/atenet/{worker.prefix}*"))
 
@@ -57,9 +41,9 @@ async def test_a_killed_worker_leaves_no_process_and_the_next_start_clears_the_r
     worker = here.workers["worker-1"]
     await running_actor(here)
     used = set(netns.names(worker.prefix))
-    assert len(processes(UID)) >= 1
+    assert len(processes_of(UID)) >= 1
     await here.kill(worker.process)
-    await until(lambda: processes(UID) == [])
+    await until(lambda: processes_of(UID) == [])
     assert set(netns.names(worker.prefix)) >= used
     again = await here.restart(worker)
     assert not used & set(netns.names(worker.prefix))
@@ -70,10 +54,9 @@ async def test_a_killed_worker_leaves_no_process_and_the_next_start_clears_the_r
 async def test_sigterm_stops_actors_cleans_up_and_exits_with_0(here: Node) -> None:
     worker = here.workers["worker-1"]
     gateway = await running_actor(here)
-    put = b"PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 4\r\n\r\nkept"
-    await ask(gateway, put)
+    await ask(gateway, put(b"kept"))
     assert await here.stop(worker.process) == 0
-    assert processes(UID) == []
+    assert processes_of(UID) == []
     assert netns.names(worker.prefix) == []
     assert cgroups(worker) == []
     assert not (here.root / "worker-1.sock").exists()
@@ -127,8 +110,7 @@ async def test_it_survives_a_restart_of_its_agent(here: Node) -> None:
 async def test_an_actors_end_is_reported_at_once(here: Node) -> None:
     await running_actor(here)
     await until(lambda: UID in here.registrar.last("worker-1").hosted_actor_uids)
-    for pid in processes(UID):
-        os.kill(pid, signal.SIGKILL)
+    kill_actor(UID)
     await until(lambda: UID not in here.registrar.last("worker-1").hosted_actor_uids, limit=1.9)
 
 
@@ -152,7 +134,7 @@ async def test_a_start_in_flight_is_given_up_by_sigterm(here: Node) -> None:
     worker = here.workers["worker-1"]
     never = template("sh", "-c", "while :; do sleep 1; done", probe=http_probe(seconds=60))
     starting = asyncio.ensure_future(here.run(here.handle("worker-1", UID), never))
-    await until(lambda: processes(UID) != [])
+    await until(lambda: processes_of(UID) != [])
     assert await here.stop(worker.process) == 0
     with pytest.raises(Exception, match=r"given up|UNAVAILABLE|Socket closed"):
         await starting

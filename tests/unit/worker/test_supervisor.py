@@ -1,30 +1,30 @@
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from atenet.errors import AteError
 from atenet.worker.network import netns
 from atenet.worker.probe import NotReadyError
-from atenet.worker.sandbox import InvalidTemplateError, account_of
+from atenet.worker.sandbox import InvalidTemplateError
 from atenet.worker.supervisor import DrainingError, FullError, NotHostedError
 from atenet.worker.workload import StartAbortedError, StartFailedError, State
 
 from tests.support.actor_box import (
+    GET,
     HTTP_ACTOR,
     ActorBox,
     ask,
     http_probe,
+    kill_actor,
     new_incarnation,
+    processes_of,
+    put,
     python,
     template,
 )
 from tests.support.hosting import Hosting, hosting
 from tests.support.waiting import until
 
-GET = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 # Ready only once /data/go exists.
 GATED = "import os, time\nwhile not os.path.exists('/data/go'): time.sleep(0.01)\n" + HTTP_ACTOR
 
@@ -33,11 +33,6 @@ GATED = "import os, time\nwhile not os.path.exists('/data/go'): time.sleep(0.01)
 async def host(box: ActorBox) -> AsyncIterator[Hosting]:
     async with hosting(box) as made:
         yield made
-
-
-def put(body: bytes) -> bytes:
-    head = f"PUT / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
 
 
 async def test_an_actor_is_started_and_answers(host: Hosting) -> None:
@@ -183,7 +178,7 @@ async def test_an_activation_that_fails_undoes_the_rest(host: Hosting) -> None:
     with pytest.raises(AteError, match="as ordered"):
         await host.run(actor, template())
     assert netns.names(host.box.prefix) == []
-    assert _processes(actor.uid) == []
+    assert processes_of(actor.uid) == []
 
 
 @pytest.mark.parametrize(
@@ -208,8 +203,7 @@ async def test_an_actor_that_ends_by_itself_is_noticed_and_closed(host: Hosting)
     actor = new_incarnation()
     await host.run(actor, template(probe=http_probe()))
     gateway = host.gateway(actor)
-    for pid in _processes(actor.uid):
-        os.kill(pid, signal.SIGKILL)
+    kill_actor(actor.uid)
     await until(lambda: host.changes != [])
     assert host.changes[-1] == []
     assert host.ingress.open == {}
@@ -223,8 +217,7 @@ async def test_an_actor_that_ends_by_itself_is_noticed_and_closed(host: Hosting)
 async def test_an_actor_that_ended_can_be_run_again(host: Hosting) -> None:
     actor = new_incarnation()
     await host.run(actor, template(probe=http_probe()))
-    for pid in _processes(actor.uid):
-        os.kill(pid, signal.SIGKILL)
+    kill_actor(actor.uid)
     await until(lambda: host.changes != [])
     await host.run(actor, template(probe=http_probe()))
     assert (await ask(host.gateway(actor), GET)).endswith(b"hello")
@@ -284,12 +277,3 @@ async def test_two_containers_share_the_network_and_the_volume(host: Hosting) ->
     await host.run(actor, made)
     seen = host.box.data_of(actor.uid) / "seen"
     await until(lambda: seen.exists() and seen.read_bytes() == b"hello")
-
-
-def _processes(uid: str) -> list[int]:
-    account = account_of(uid)
-    return [
-        int(entry.name)
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and entry.exists() and entry.stat().st_uid == account
-    ]

@@ -13,21 +13,8 @@ from atenet.worker.sandbox import (
     account_of,
 )
 
-from tests.support.actor_box import ActorBox, python
+from tests.support.actor_box import ActorBox, processes_of, python
 from tests.support.waiting import until
-
-
-def processes_of(uid: str) -> list[int]:
-    account = account_of(uid)
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if entry.stat().st_uid == account:
-                    found.append(int(entry.name))
-            except FileNotFoundError:
-                continue
-    return found
 
 
 async def test_the_exit_status_and_the_last_lines_are_told(box: ActorBox) -> None:
