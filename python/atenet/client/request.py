@@ -6,7 +6,7 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -139,12 +139,12 @@ def _connect(opened: socket.socket, request: RouterRequest) -> None:
     head = f"CONNECT actor:{request.port} HTTP/1.1\r\nHost: actor:{request.port}\r\n"
     opened.sendall(f"{head}{ACTOR_HEADER}: {request.actor}\r\n\r\n".encode())
     # Nothing follows the head of a 200 until we have sent more, so reading ahead loses nothing.
-    answer = http.client.HTTPResponse(opened, method="CONNECT")
-    answer.begin()
-    if answer.status == HTTPStatus.OK:
-        return
-    length = int(answer.getheader("content-length") or 0)
-    said = answer.fp.read(min(length, _BLOCK)).decode(errors="replace").strip() if length else ""
+    with closing(http.client.HTTPResponse(opened, method="CONNECT")) as answer:
+        answer.begin()
+        if answer.status == HTTPStatus.OK:
+            return
+        length = min(int(answer.getheader("content-length") or 0), _BLOCK)
+        said = answer.fp.read(length).decode(errors="replace").strip() if length else ""
     raise AteError(
         f"the router refused the CONNECT: {answer.status} {answer.reason}"
         + (f": {said}" if said else ""),
