@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from atenet.atelet.files import ActorFiles
 from atenet.atelet.snapshot import Manifest, SnapshotStore
-from atenet.atelet.stopping import end_elsewhere, stop
+from atenet.atelet.stopping import end_elsewhere, give_up_start, stop
 from atenet.atelet.worker_calls import hosts, run_workload
-from atenet.atelet.workers import Workers
+from atenet.atelet.workers import KnownWorker, Workers
 from atenet.errors import AteError
 from atenet.operations import Operations
 from atenet.proto import ateapi_pb2, atelet_pb2
@@ -35,6 +35,8 @@ class NodeAgent:
         self._snapshots = snapshots
         self._workers = workers
         self._operations = Operations()
+        # The start that waits for its worker, by actor; the actor's lock is held meanwhile.
+        self._starting: dict[str, atelet_pb2.ActorHandle] = {}
 
     async def run(
         self, handle: atelet_pb2.ActorHandle, template: ateapi_pb2.ActorTemplate
@@ -56,7 +58,10 @@ class NodeAgent:
         return await self._operations.detached(self._checkpoint(handle, uri))
 
     async def terminate(self, handle: atelet_pb2.ActorHandle) -> None:
-        """Stops the actor and removes its directories."""
+        """Stops the actor and removes its directories; a start that waits is given up."""
+        begun = self._starting.get(handle.actor_uid)
+        if begun is not None and _same_activation(begun, handle):
+            await give_up_start(self._workers, handle)
         await self._operations.detached(self._terminate(handle))
 
     async def close(self) -> None:
@@ -78,15 +83,26 @@ class NodeAgent:
                 began = time.perf_counter()
                 await asyncio.to_thread(self._lay_out, uid, template, uri)
                 fetched = (time.perf_counter() - began) * 1000
-            worker.hosted.add(uid)
-            directory = self._files.directory(uid)
-            try:
-                timings = await run_workload(worker, handle, template, directory)
-            except BaseException:
-                worker.hosted.discard(uid)
-                raise
+            timings = await self._run(worker, handle, template)
             timings.fetch_ms = fetched
             return timings
+
+    async def _run(
+        self,
+        worker: KnownWorker,
+        handle: atelet_pb2.ActorHandle,
+        template: ateapi_pb2.ActorTemplate,
+    ) -> atelet_pb2.StartTimings:
+        uid = handle.actor_uid
+        worker.hosted.add(uid)
+        self._starting[uid] = handle
+        try:
+            return await run_workload(worker, handle, template, self._files.directory(uid))
+        except BaseException:
+            worker.hosted.discard(uid)
+            raise
+        finally:
+            del self._starting[uid]
 
     async def _checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str) -> bool:
         uid = handle.actor_uid
@@ -135,6 +151,10 @@ class NodeAgent:
             },
         )
         self._files.discard(described.actor_uid)
+
+
+def _same_activation(one: atelet_pb2.ActorHandle, other: atelet_pb2.ActorHandle) -> bool:
+    return (one.worker, one.worker_epoch) == (other.worker, other.worker_epoch)
 
 
 def _describe(handle: atelet_pb2.ActorHandle, found_stopped: bool) -> Manifest:

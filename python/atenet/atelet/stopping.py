@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 import grpc
@@ -12,7 +13,7 @@ from atenet.atelet.worker_calls import WorkerCallError, end_workload
 from atenet.atelet.workers import KnownWorker, StaleWorkerError, Workers
 from atenet.proto import atelet_pb2
 
-__all__ = ["end_elsewhere", "stop"]
+__all__ = ["end_elsewhere", "give_up_start", "stop"]
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.5
@@ -43,6 +44,14 @@ async def stop(workers: Workers, handle: atelet_pb2.ActorHandle, *, with_grace: 
         },
     )
     return True
+
+
+async def give_up_start(workers: Workers, handle: atelet_pb2.ActorHandle) -> None:
+    """Tells the worker not to wait for the actor's readiness any longer; `stop` makes sure."""
+    worker = workers.find(handle.worker, handle.worker_epoch)
+    if worker is not None:
+        with contextlib.suppress(WorkerCallError):
+            await end_workload(worker, handle, with_grace=False)
 
 
 async def end_elsewhere(workers: Workers, handle: atelet_pb2.ActorHandle) -> None:

@@ -201,6 +201,17 @@ async def test_a_start_that_fails_is_told_with_the_actors_words(staffed: Node) -
     assert "no database" in said
 
 
+async def test_terminate_does_not_wait_for_a_start_that_waits(staffed: Node) -> None:
+    handle = staffed.handle("worker-1", UID)
+    never = template("sh", "-c", "while :; do sleep 1; done", probe=http_probe(seconds=600))
+    starting = asyncio.ensure_future(staffed.run(handle, never))
+    await until(lambda: processes_of(UID) != [])
+    await asyncio.wait_for(staffed.terminate(handle), 30)
+    assert "given up" in await refused(starting, grpc.StatusCode.UNAVAILABLE)
+    assert processes_of(UID) == []
+    assert not staffed.volume(UID).exists()
+
+
 @pytest.mark.parametrize(
     ("field", "change"),
     [

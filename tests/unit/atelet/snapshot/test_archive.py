@@ -6,10 +6,13 @@ import random
 import socket
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 from atenet.atelet.snapshot import archive, extract
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def packed(directory: Path) -> bytes:
@@ -175,3 +178,36 @@ def test_gnu_tar_reads_it(tree: Path, tmp_path: Path) -> None:
     back.mkdir()
     subprocess.run(["tar", "-xpf", "-", "-C", back], input=packed(tree), check=True)
     assert described(back) == described(tree)
+
+
+NAMES = st.text(
+    st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=40
+).filter(lambda name: name not in (".", "..") and len(name.encode()) <= 255)
+FILES = st.tuples(st.binary(max_size=2000), st.integers(0, 0o7777))
+TREES = st.recursive(
+    FILES | st.text(min_size=1, max_size=60).filter(lambda t: "\0" not in t and t.isascii()),
+    lambda inner: st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def grow(at: Path, shape: object) -> None:
+    """A directory (dict), a file with its mode (tuple), or a link (text)."""
+    if isinstance(shape, dict):
+        at.mkdir()
+        for name, inner in shape.items():
+            grow(at / name, inner)
+    elif isinstance(shape, tuple):
+        at.write_bytes(shape[0])
+        at.chmod(shape[1])
+    else:
+        at.symlink_to(str(shape))
+
+
+@settings(max_examples=60, deadline=None)
+@given(shape=st.dictionaries(NAMES, TREES, max_size=5))
+def test_any_tree_comes_back(shape: dict[str, object]) -> None:
+    with tempfile.TemporaryDirectory() as here:
+        grow(Path(here) / "data", shape)
+        back = unpacked(packed(Path(here) / "data"), Path(here) / "back")
+        assert described(back) == described(Path(here) / "data")

@@ -1,6 +1,8 @@
+import errno
 import json
 import os
 from pathlib import Path
+from typing import IO
 
 import pytest
 from atenet.atelet.snapshot import (
@@ -8,6 +10,7 @@ from atenet.atelet.snapshot import (
     SnapshotDamagedError,
     SnapshotMissingError,
     SnapshotStore,
+    archive,
 )
 from atenet.errors import AteError
 
@@ -96,6 +99,22 @@ def test_a_retry_overwrites_what_an_interrupted_one_left(
     store.save(uri(tmp_path), {"data": data}, DESCRIBED)
     store.load(uri(tmp_path), tmp_path / "back")
     assert (tmp_path / "back" / "data" / "file").read_text() == "kept"
+
+
+def test_a_full_disk_leaves_no_snapshot_and_a_retry_succeeds(
+    store: SnapshotStore, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Path, target: IO[bytes]) -> None:
+        target.write(b"as far as it went")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archive, "write", full)
+        with pytest.raises(OSError, match="No space left"):
+            store.save(uri(tmp_path), {"data": data}, DESCRIBED)
+    assert store.find(uri(tmp_path)) is None
+    store.save(uri(tmp_path), {"data": data}, DESCRIBED)
+    store.load(uri(tmp_path), tmp_path / "back")
 
 
 def test_given_up_beginnings_go_and_committed_snapshots_stay(
