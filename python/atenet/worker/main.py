@@ -66,7 +66,7 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
             )
         )
         networks.fill()
-        async with _background(registration.run()):
+        async with _watched(registration.run(), stop):
             await _first(registration.accepted.wait(), stop.wait())
             if registration.accepted.is_set():
                 daemon.announce_ready(settings.ready_file, {"atunnel": bound})
@@ -141,14 +141,17 @@ def _record(settings: WorkerSettings, sandbox: ProcessSandbox) -> ateapi_pb2.Wor
 
 
 @asynccontextmanager
-async def _background(*loops: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    tasks = [asyncio.ensure_future(loop) for loop in loops]
+async def _watched(loop: Coroutine[Any, Any, None], stop: daemon.Stop) -> AsyncIterator[None]:
+    """Runs it beside the body. Should it ever end by itself, the worker stops and says why."""
+    task = asyncio.ensure_future(loop)
+    task.add_done_callback(lambda _: stop.set())
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        task.cancel()
+        (outcome,) = await asyncio.gather(task, return_exceptions=True)
+    if not isinstance(outcome, asyncio.CancelledError):
+        raise AteError(f"registration with the node agent ended: {outcome!r}")
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:

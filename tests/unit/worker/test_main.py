@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from atenet.errors import AteError
+from atenet.worker.main import _watched
 from atenet.worker.network import netns
 
 from tests.support.actor_box import ask, http_probe, kill_actor, processes_of, put, template
@@ -204,3 +206,13 @@ async def test_a_taken_address_is_named(here: Node) -> None:
     assert done.returncode == 1
     assert worker.addresses["atunnel"] in done.stderr
     assert "hint:" in done.stderr
+
+
+async def test_a_worker_that_can_no_longer_register_stops_and_says_why() -> None:
+    async def broken() -> None:
+        raise RuntimeError("no more heartbeats")
+
+    stop = asyncio.Event()
+    with pytest.raises(AteError, match="no more heartbeats"):
+        async with _watched(broken(), stop):
+            await stop.wait()

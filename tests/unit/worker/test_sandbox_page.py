@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from atenet.worker import probe
 from atenet.worker.network import ACTOR_ADDRESS
 from atenet.worker.sandbox import account, bubblewrap, limits, output

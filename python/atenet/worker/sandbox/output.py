@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 from concurrent.futures import Executor
 from pathlib import Path
 
 __all__ = ["LIMIT_BYTES", "OutputLog", "path_for", "tail"]
+
+_log = logging.getLogger(__name__)
 
 LIMIT_BYTES = 1024 * 1024
 _PIPE_BYTES = 256 * 1024
@@ -44,6 +47,7 @@ class OutputLog:
         """Blocks. `writer` is for the actor to inherit: call `close_writer` when it has."""
         self.path = path
         self._limit = limit
+        self._lost = False
         self._file = _open(path)
         self._reader, self.writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.writer, True)
@@ -88,6 +92,15 @@ class OutputLog:
         os.close(self._file)
 
     def _append(self, piece: bytes) -> None:
+        try:
+            self._write(piece)
+        except OSError as e:
+            # A full disk must not stop the actor, whose pipe would fill up too.
+            if not self._lost:
+                _log.warning("output is lost", extra={"path": str(self.path), "error": str(e)})
+            self._lost = True
+
+    def _write(self, piece: bytes) -> None:
         if os.fstat(self._file).st_size + len(piece) > self._limit:
             self.path.replace(self.path.with_name(f"{self.path.name}.1"))
             os.close(self._file)

@@ -21,8 +21,11 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What the sandbox itself puts there; a volume must not cover or contain it.
-_SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys")
-_SYSTEM_EXACT = ("/", "/home", "/tmp", "/usr", HOME)  # noqa: S108 - a place in the sandbox
+_SYSTEM = (
+    *("/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32"),
+    *("/proc", "/run", "/sbin", "/sys", "/usr"),
+)
+_SYSTEM_EXACT = ("/", "/home", "/tmp", HOME)  # noqa: S108 - a place in the sandbox
 
 
 class InvalidTemplateError(AteError):

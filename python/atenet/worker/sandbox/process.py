@@ -63,8 +63,10 @@ class ProcessSandbox:
             for plan in launch.containers:
                 started, log = await loop.run_in_executor(self._threads, self._launch, launch, plan)
                 group.add(plan.name, Child(started), log)
-        except BaseException:
+        except BaseException as e:
             await group.stop(0)
+            if isinstance(e, OSError):
+                raise AteError(f"the sandbox cannot be made: {e}") from e
             raise
         return group
 

@@ -58,6 +58,14 @@ async def test_the_pipe_belongs_to_the_actor(tmp_path: Path, root: None) -> None
     log.close()
 
 
+async def test_a_full_disk_does_not_stop_the_writer(
+    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = OutputLog(Path("/dev/full"), os.getuid(), limit=1 << 40)
+    await written(log, threads, *[b"x" * 100_000] * 10)
+    assert [record.message for record in caplog.records] == ["output is lost"]
+
+
 def test_a_link_in_the_files_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "main.log").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic"):

@@ -114,6 +114,7 @@ def _volume_without_kind(made: pb.ActorTemplate) -> None:
         (_mount("//data"), "mounts[0].path '//data'"),
         (_mount("/"), "mounts[0].path '/' belongs to the system"),
         (_mount("/usr"), "mounts[0].path '/usr' belongs to the system"),
+        (_mount("/usr/bin"), "mounts[0].path '/usr/bin' belongs to the system"),
         (_mount("/etc/ssl"), "mounts[0].path '/etc/ssl' belongs to the system"),
         (_mount("/proc/sys"), "mounts[0].path '/proc/sys' belongs to the system"),
         (_mount("/run/ate"), "mounts[0].path '/run/ate' belongs to the system"),
