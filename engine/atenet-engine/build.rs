@@ -6,6 +6,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure().build_server(false).build_transport(false).compile_fds(set)?;
     let set = protox::compile(["external_processor.proto"], ["../../proto/envoy-ext-proc"])?;
     tonic_prost_build::configure().build_transport(false).compile_fds(set)?;
+    let set = protox::compile(["trace.proto"], ["../../proto/otlp"])?;
+    tonic_prost_build::configure().build_server(false).build_transport(false).compile_fds(set)?;
     println!("cargo:rerun-if-changed={root}");
     Ok(())
 }

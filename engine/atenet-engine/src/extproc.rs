@@ -53,7 +53,7 @@ impl ExtProc {
     }
 
     async fn with_control_plane(config: &ExtProcConfig, plane: Arc<dyn ControlPlane>) -> Result<Self, EngineError> {
-        let telemetry = Telemetry::default();
+        let telemetry = config.tracing.iter().fold(Telemetry::default(), Telemetry::with_tracing);
         // Every request asks the control plane: Envoy never routes on what was true a moment ago.
         let no_cache = CacheConfig { ttl_ms: 0, entries: 1 };
         let resolver = Resolver::with_parts(&no_cache, &config.parking, config.connect_port, plane, telemetry.clone());
@@ -96,6 +96,7 @@ impl ExtProc {
             tracing::warn!(deciding = self.control.in_flight(), "requests that still wait are dropped");
         }
         self.control.force();
+        self.telemetry.close().await;
     }
 }
 

@@ -30,6 +30,7 @@ pub mod telemetry;
 mod testing;
 pub mod timestamp;
 pub mod tls;
+pub mod trace;
 pub mod tunnel;
 
 /// The control plane's contract, generated from `proto/`.
@@ -42,4 +43,10 @@ pub mod proto {
 #[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub)]
 mod envoy_proto {
     tonic::include_proto!("envoy.service.ext_proc.v3");
+}
+
+/// The subset of OTLP that spans are sent in.
+#[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub)]
+mod otlp_proto {
+    tonic::include_proto!("opentelemetry.proto.collector.trace.v1");
 }

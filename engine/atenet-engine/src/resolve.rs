@@ -18,6 +18,7 @@ use crate::config::{CacheConfig, ParkingConfig, RouterConfig, millis};
 use crate::control::ControlPlane;
 use crate::refusal::Refusal;
 use crate::telemetry::Telemetry;
+use crate::trace::Trace;
 
 /// Finds out where an actor is, waking it if it sleeps. One for the process. Cheap to clone.
 #[derive(Clone)]
@@ -77,18 +78,23 @@ impl Resolver {
         (self.inner.lot.taken(), self.inner.parking.max)
     }
 
-    /// Where the actor is. `trace`: the request's W3C `traceparent`, if any.
+    /// Where the actor is, for a request whose span, if any, is another program's: `trace` is its `traceparent`.
+    pub async fn resolve(&self, actor: &ActorRef, trace: Option<&str>) -> Result<Resolved, Refusal> {
+        self.resolve_in(actor, &Trace::passing(trace)).await
+    }
+
+    /// Where the actor is, in the trace of a request.
     ///
     /// Dropping the future frees this caller's parking place and harms nobody else.
-    pub async fn resolve(&self, actor: &ActorRef, trace: Option<&str>) -> Result<Resolved, Refusal> {
+    pub async fn resolve_in(&self, actor: &ActorRef, trace: &Trace) -> Result<Resolved, Refusal> {
         if let Some(entry) = self.inner.cache.get(actor) {
             self.inner.telemetry.cache_hit();
             return Ok(cached(entry));
         }
         self.inner.telemetry.cache_miss();
-        match flight::board(&self.inner, actor, trace) {
+        match flight::board(&self.inner, actor, trace.header()) {
             Boarding::Landed(entry) => Ok(cached(entry)),
-            Boarding::Seat(seat) => self.ride(seat).await,
+            Boarding::Seat(seat) => self.ride(seat, trace).await,
         }
     }
 
@@ -98,7 +104,7 @@ impl Resolver {
         self.inner.cache.forget(actor, generation);
     }
 
-    async fn ride(&self, mut seat: Seat) -> Result<Resolved, Refusal> {
+    async fn ride(&self, mut seat: Seat, trace: &Trace) -> Result<Resolved, Refusal> {
         let mut place: Option<Parked> = None;
         loop {
             let progress = seat.progress.borrow_and_update().clone();
@@ -109,7 +115,10 @@ impl Resolver {
                         place = Some(self.inner.lot.park().ok_or(Refusal::ParkingFull)?);
                     }
                 }
-                Progress::Done(result) => {
+                Progress::Done { result, span } => {
+                    if let Some(span) = span.filter(|_| !seat.first) {
+                        trace.link(span);
+                    }
                     if let Some(place) = place {
                         place.leave(&result);
                     }

@@ -80,16 +80,16 @@ impl Router {
         self.control.force();
         // What is reset still has its line to write.
         tokio::time::timeout(RESET_LIMIT, self.control.empty()).await.ok();
-        self.telemetry.close();
+        self.telemetry.close().await;
     }
 }
 
 fn telemetry(config: &RouterConfig, log: Box<dyn Write + Send>) -> Result<Telemetry, EngineError> {
-    if config.access_log {
-        Telemetry::with_access_log(log).map_err(EngineError::Runtime)
-    } else {
-        Ok(Telemetry::default())
-    }
+    let telemetry = match config.access_log {
+        true => Telemetry::with_access_log(log).map_err(EngineError::Runtime)?,
+        false => Telemetry::default(),
+    };
+    Ok(config.tracing.iter().fold(telemetry, Telemetry::with_tracing))
 }
 
 async fn serve_probes(

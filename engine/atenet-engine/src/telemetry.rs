@@ -15,7 +15,9 @@ pub(crate) use self::metrics::resume_label;
 use self::metrics::{Level, Metrics, ResumeLabel};
 use crate::actor_ref::ActorRef;
 use crate::assignment::Disposition;
+use crate::config::TracingConfig;
 use crate::refusal::Refusal;
+use crate::trace::{Span, Trace, Tracer};
 
 /// How one request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,7 +59,7 @@ impl Outcome {
 }
 
 /// What is known of one request when it is over.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RequestRecord {
     /// None: the request named no actor.
     pub actor: Option<ActorRef>,
@@ -78,6 +80,8 @@ pub struct RequestRecord {
     pub bytes_out: u64,
     /// The worker that it went to.
     pub upstream: Option<SocketAddr>,
+    /// From [`Telemetry::trace`].
+    pub trace: Trace,
 }
 
 /// The process's metrics and access log. Cheap to clone.
@@ -85,6 +89,7 @@ pub struct RequestRecord {
 pub struct Telemetry {
     metrics: Arc<Metrics>,
     log: Option<Arc<AccessLog>>,
+    tracer: Option<Tracer>,
 }
 
 /// Counts as open until dropped.
@@ -104,7 +109,7 @@ fn open(level: &Level) -> Open {
 /// Metrics without an access log.
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { metrics: Arc::new(Metrics::new()), log: None }
+        Self { metrics: Arc::new(Metrics::new()), log: None, tracer: None }
     }
 }
 
@@ -114,9 +119,25 @@ impl Telemetry {
         Ok(Self { log: Some(Arc::new(AccessLog::to(sink)?)), ..Self::default() })
     }
 
+    /// With spans that go to a collector. Call it inside a runtime.
+    #[must_use]
+    pub fn with_tracing(mut self, config: &TracingConfig) -> Self {
+        self.tracer = Some(Tracer::start(config, self.metrics.spans_dropped.clone()));
+        self
+    }
+
+    /// The trace of a request that came with this `traceparent`; its span, if it is recorded, starts now.
+    #[must_use]
+    pub fn trace(&self, incoming: Option<&str>) -> Trace {
+        self.tracer.as_ref().map_or_else(|| Trace::passing(incoming), |tracer| tracer.request(incoming))
+    }
+
     /// Called once for each request, at its end.
-    pub fn request(&self, record: RequestRecord) {
+    pub fn request(&self, mut record: RequestRecord) {
         self.metrics.request(&record);
+        if let Some(span) = record.trace.take_span() {
+            self.send(request_span(span, &record));
+        }
         let logged = self.log.as_ref().is_none_or(|log| log.push(record));
         if !logged {
             self.metrics.log_dropped.inc();
@@ -154,10 +175,24 @@ impl Telemetry {
         self.metrics.text()
     }
 
-    /// Writes out the access log; later requests are not logged.
-    pub fn close(&self) {
+    /// Sends the spans and writes out the access log; later requests are not logged.
+    pub async fn close(&self) {
+        if let Some(tracer) = &self.tracer {
+            tracer.flush().await;
+        }
         if let Some(log) = &self.log {
             log.close();
+        }
+    }
+
+    /// The span of a look-up on behalf of whoever sent this header, if that is recorded.
+    pub(crate) fn call_span(&self, header: Option<&str>) -> Option<Span> {
+        self.tracer.as_ref().and_then(|tracer| tracer.call(header))
+    }
+
+    pub(crate) fn send(&self, span: Span) {
+        if let Some(tracer) = &self.tracer {
+            tracer.send(span);
         }
     }
 
@@ -190,6 +225,29 @@ impl Telemetry {
     pub(crate) fn shed(&self) {
         self.metrics.shed.inc();
     }
+}
+
+/// What a request's span says.
+fn request_span(mut span: Span, record: &RequestRecord) -> Span {
+    span.name(record.method.as_str());
+    span.text("http.request.method", record.method.as_str());
+    if let Some(actor) = &record.actor {
+        span.text("ate.atespace", actor.atespace());
+        span.text("ate.actor", actor.name());
+    }
+    if let Some(status) = record.status {
+        span.number("http.response.status_code", status.as_u16().into());
+    }
+    span.text("ate.router.outcome", record.outcome.label());
+    span.text("ate.router.resume", resume_label(record.disposition));
+    if let Some(upstream) = record.upstream {
+        span.text("network.peer.address", upstream.to_string());
+    }
+    let failed = record.status.is_none_or(|status| status.is_server_error());
+    if failed {
+        span.failed(record.outcome.label());
+    }
+    span
 }
 
 #[cfg(test)]
@@ -227,12 +285,12 @@ mod tests {
         assert!(text.contains("atenet_router_tunnels 0") && text.contains("atenet_router_tunnels_opened_total 1"));
     }
 
-    #[test]
-    fn requests_after_the_close_are_counted_as_dropped_lines() {
+    #[tokio::test]
+    async fn requests_after_the_close_are_counted_as_dropped_lines() {
         let sink = Sink::default();
         let telemetry = Telemetry::with_access_log(Box::new(sink.clone())).unwrap();
         telemetry.request(record());
-        telemetry.close();
+        telemetry.close().await;
         telemetry.request(record());
         assert_eq!(sink.lines().len(), 1);
         assert!(telemetry.metrics_text().contains("atenet_router_access_log_dropped_total 1"));

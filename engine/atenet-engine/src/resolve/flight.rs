@@ -18,6 +18,7 @@ use super::parking::{Next, Patience};
 use super::{Answer, Inner};
 use crate::actor_ref::ActorRef;
 use crate::refusal::Refusal;
+use crate::trace::{Span, SpanContext};
 
 /// What the callers of a flight see.
 #[derive(Clone)]
@@ -25,10 +26,9 @@ pub(super) enum Progress {
     /// The first attempt is in the air.
     Asking,
     /// An answer was retryable: from here on each caller needs a place in the lot, if there is one.
-    Waiting {
-        parked: bool,
-    },
-    Done(Result<Answer, Refusal>),
+    Waiting { parked: bool },
+    /// `span`: the look-up's own, if it is recorded.
+    Done { result: Result<Answer, Refusal>, span: Option<SpanContext> },
 }
 
 struct Flight {
@@ -102,9 +102,9 @@ struct Landing {
 }
 
 impl Landing {
-    fn land(self, result: Result<Answer, Refusal>) {
+    fn land(self, result: Result<Answer, Refusal>, span: Option<SpanContext>) {
         self.clear();
-        self.flight.progress.send_replace(Progress::Done(result));
+        self.flight.progress.send_replace(Progress::Done { result, span });
     }
 
     fn clear(&self) {
@@ -130,9 +130,9 @@ impl Drop for Landing {
         self.clear();
         // Nothing to do after a landing; after a panic the callers must not wait for ever.
         self.flight.progress.send_if_modified(|progress| {
-            let lost = !matches!(progress, Progress::Done(_));
+            let lost = !matches!(progress, Progress::Done { .. });
             if lost {
-                *progress = Progress::Done(Err(Refusal::Internal));
+                *progress = Progress::Done { result: Err(Refusal::Internal), span: None };
             }
             lost
         });
@@ -140,30 +140,65 @@ impl Drop for Landing {
 }
 
 async fn fly(landing: Landing, trace: Option<String>) {
+    let span = landing.inner.telemetry.call_span(trace.as_deref());
+    let header = span.as_ref().map(|span| span.context().header()).or(trace);
+    let mut attempts = 0;
+    let result = ask(&landing, header.as_deref(), &mut attempts).await;
+    let context = span.as_ref().map(Span::context);
+    if let Some(span) = span {
+        landing.inner.telemetry.send(described(span, &landing.actor, attempts, result.as_ref()));
+    }
+    if let Some(result) = result {
+        landing.land(result, context);
+    }
+}
+
+/// What the look-up's span says.
+fn described(mut span: Span, actor: &ActorRef, attempts: u32, result: Option<&Result<Answer, Refusal>>) -> Span {
+    span.name("ateapi.Control/ResumeActor");
+    for (key, value) in [("rpc.system", "grpc"), ("rpc.service", "ateapi.Control"), ("rpc.method", "ResumeActor")] {
+        span.text(key, value);
+    }
+    span.text("ate.atespace", actor.atespace());
+    span.text("ate.actor", actor.name());
+    span.number("ate.resume.attempts", attempts.into());
+    let outcome = match result {
+        Some(Ok(_)) => "ok",
+        Some(Err(refusal)) => refusal.reason(),
+        None => "abandoned",
+    };
+    span.text("ate.router.outcome", outcome);
+    if !matches!(result, Some(Ok(_))) {
+        span.failed(outcome);
+    }
+    span
+}
+
+/// Attempts until there is a result. `None`: nobody waits for one any more.
+async fn ask(landing: &Landing, trace: Option<&str>, attempts: &mut u32) -> Option<Result<Answer, Refusal>> {
     let mut patience = Patience::new(&landing.inner.parking, Instant::now());
-    let mut waited = false;
     loop {
-        let verdict = match attempt(&landing, trace.as_deref()).await {
+        *attempts += 1;
+        let verdict = match attempt(landing, trace).await {
             Ok(mut answer) => {
-                answer.woken |= waited;
-                return landing.land(Ok(answer));
+                answer.woken |= *attempts > 1;
+                return Some(Ok(answer));
             }
             Err(verdict) => verdict,
         };
         let (at, or) = match patience.after(verdict, Instant::now(), fastrand::f64()) {
-            Next::Refuse(refusal) => return landing.land(Err(refusal)),
+            Next::Refuse(refusal) => return Some(Err(refusal)),
             Next::Wait { at, or, parked } => {
                 landing.flight.progress.send_replace(Progress::Waiting { parked });
                 (at, or)
             }
         };
-        waited = true;
         tokio::time::sleep_until(at).await;
         if landing.abandoned() {
-            return;
+            return None;
         }
         if patience.spent(Instant::now()) {
-            return landing.land(Err(or));
+            return Some(Err(or));
         }
     }
 }

@@ -48,6 +48,8 @@ struct Line<'a> {
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<&'a str>,
     resume: &'static str,
     cached: bool,
     route_ms: f64,
@@ -133,6 +135,7 @@ fn append(text: &mut Vec<u8>, time: SystemTime, record: &RequestRecord) {
         status: record.status.map(|status| status.as_u16()),
         outcome: record.outcome.class(),
         reason: record.outcome.reason(),
+        trace_id: record.trace.id(),
         resume: resume_label(record.disposition),
         cached: record.cached,
         route_ms: millis(record.route),
@@ -162,6 +165,7 @@ pub(super) mod tests {
     use crate::assignment::Disposition;
     use crate::refusal::Refusal;
     use crate::telemetry::Outcome;
+    use crate::trace::Trace;
 
     #[derive(Clone, Default)]
     pub(in crate::telemetry) struct Sink(Arc<Mutex<Vec<u8>>>);
@@ -197,6 +201,7 @@ pub(super) mod tests {
             bytes_in: 5,
             bytes_out: 7,
             upstream: Some("127.1.0.1:8443".parse().unwrap()),
+            trace: Trace::passing(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")),
         }
     }
 
@@ -212,6 +217,7 @@ pub(super) mod tests {
         assert_eq!(lines.len(), 2);
         assert_eq!((&lines[0]["atespace"], &lines[0]["actor"]), (&"team-a".into(), &"agent-7".into()));
         assert_eq!((&lines[0]["route_ms"], &lines[0]["resume"]), (&1.234.into(), &"triggered".into()));
+        assert_eq!(lines[0]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
         assert_eq!((&lines[1]["outcome"], &lines[1]["reason"]), (&"refused".into(), &"bad-target".into()));
         assert!(!log.push(record()));
     }

@@ -60,6 +60,7 @@ pub(super) struct Metrics {
     pub(super) tunnels: Level,
     pub(super) tunnels_opened: Counter,
     pub(super) log_dropped: Counter,
+    pub(super) spans_dropped: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -89,6 +90,7 @@ impl Metrics {
             tunnels: Level::default(),
             tunnels_opened: Counter::default(),
             log_dropped: Counter::default(),
+            spans_dropped: Counter::default(),
         };
         metrics.register_durations();
         metrics.register_counts();
@@ -148,6 +150,7 @@ impl Metrics {
             "Access log lines dropped because the writer fell behind",
             self.log_dropped.clone(),
         );
+        r.register("atenet_router_spans_dropped", "Spans that the collector did not take", self.spans_dropped.clone());
     }
 
     pub(super) fn request(&self, record: &RequestRecord) {
