@@ -5,6 +5,8 @@ mod carry;
 mod client_http1;
 mod gateway;
 mod headers;
+#[cfg(test)]
+mod http1_tests;
 mod listen;
 mod party;
 mod pump;
@@ -13,8 +15,6 @@ mod retry;
 mod route;
 mod serve_http1;
 mod serve_http2;
-#[cfg(test)]
-mod http1_tests;
 #[cfg(test)]
 mod testing;
 

@@ -59,7 +59,7 @@ impl Outcome {
 }
 
 /// What is known of one request when it is over.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RequestRecord {
     /// None: the request named no actor.
     pub actor: Option<ActorRef>,
@@ -133,7 +133,7 @@ impl Telemetry {
     }
 
     /// Called once for each request, at its end.
-    pub fn request(&self, mut record: RequestRecord) {
+    pub fn request(&self, record: RequestRecord) {
         self.metrics.request(&record);
         if let Some(span) = record.trace.take_span() {
             self.send(request_span(span, &record));

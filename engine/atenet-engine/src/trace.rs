@@ -7,11 +7,12 @@ mod context;
 mod export;
 mod span;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 pub use self::context::SpanContext;
 use self::export::Exporter;
 pub(crate) use self::span::{Kind, Span};
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 
 use crate::config::TracingConfig;
@@ -47,9 +48,7 @@ impl Tracer {
         if !sampled {
             return Trace::passing(incoming);
         }
-        let context = SpanContext::below(parent);
-        let open = Open { span: Span::new(context, parent, Kind::Server), link: OnceLock::new() };
-        Trace { header: Some(context.header()), open: Some(Box::new(open)) }
+        Trace::recorded(Span::new(SpanContext::below(parent), parent, Kind::Server))
     }
 
     /// A call on behalf of whoever sent this header; `None` if that is not recorded.
@@ -73,31 +72,32 @@ fn chance(share: f64) -> bool {
     share >= 1.0 || fastrand::f64() < share
 }
 
-/// The trace of one request.
-#[derive(Debug, Default)]
-pub struct Trace {
-    header: Option<String>,
-    open: Option<Box<Open>>,
-}
+/// The trace of one request. Cheap to clone; costs nothing where there is none.
+#[derive(Debug, Clone, Default)]
+pub struct Trace(Option<Arc<Traced>>);
 
 #[derive(Debug)]
-struct Open {
-    span: Span,
-    /// The look-up of another request that this one shared.
-    link: OnceLock<SpanContext>,
+struct Traced {
+    header: String,
+    /// The request's span, if it is recorded, until it ends.
+    span: Mutex<Option<Span>>,
 }
 
 impl Trace {
     /// Passes a header on as it came.
     #[must_use]
     pub fn passing(header: Option<&str>) -> Self {
-        Self { header: header.map(str::to_owned), open: None }
+        Self(header.map(|header| Arc::new(Traced { header: header.to_owned(), span: Mutex::new(None) })))
+    }
+
+    fn recorded(span: Span) -> Self {
+        Self(Some(Arc::new(Traced { header: span.context().header(), span: Mutex::new(Some(span)) })))
     }
 
     /// What is sent on as `traceparent`; `None`: nothing.
     #[must_use]
     pub fn header(&self) -> Option<&str> {
-        self.header.as_deref()
+        self.0.as_ref().map(|traced| traced.header.as_str())
     }
 
     /// The trace id, if the header is a trace context.
@@ -109,19 +109,15 @@ impl Trace {
 
     /// This request shared the look-up of another.
     pub(crate) fn link(&self, flight: SpanContext) {
-        if let Some(open) = &self.open {
-            // The first look-up is the one that it waited for.
-            open.link.set(flight).ok();
+        let Some(traced) = &self.0 else { return };
+        if let Some(span) = traced.span.lock().as_mut() {
+            span.link(flight);
         }
     }
 
-    /// The request's span, if it is recorded; the header stays.
-    pub(crate) fn take_span(&mut self) -> Option<Span> {
-        let Open { mut span, link } = *self.open.take()?;
-        if let Some(flight) = link.into_inner() {
-            span.link(flight);
-        }
-        Some(span)
+    /// The request's span, once, if it is recorded.
+    pub(crate) fn take_span(&self) -> Option<Span> {
+        self.0.as_ref().and_then(|traced| traced.span.lock().take())
     }
 }
 

@@ -14,10 +14,11 @@ use super::pump::{End, Pump, Tally};
 use super::refuse::{Asked, refuse};
 use super::route::{Plan, Scope, is_idempotent, plan};
 use crate::assignment::{Disposition, Resolved};
-use crate::http1::{Framing, HeadError, RequestHead, ResponseHead};
+use crate::http1::{Framing, HeadError, Kind, RequestHead, ResponseHead};
 use crate::pipe::Idle;
 use crate::refusal::Refusal;
 use crate::telemetry::{Outcome, RequestRecord};
+use crate::trace::Trace;
 use crate::tunnel::client::ActorConn;
 
 /// Exchanges tried on kept connections that turned out dead, before any byte of an answer.
@@ -46,13 +47,16 @@ pub(super) struct Record {
     method: Method,
     resolved: Option<Resolved>,
     routed: Option<Instant>,
+    trace: Trace,
     pub(super) tally: Tally,
 }
 
 impl Record {
-    fn new(method: &Method) -> Self {
-        let (start, method) = (Instant::now(), method.clone());
-        Self { start, actor: None, method, resolved: None, routed: None, tally: Tally::default() }
+    fn new(front: &Front, request: &RequestHead) -> Self {
+        let incoming = request.fields.get(Kind::Traceparent).and_then(|value| std::str::from_utf8(value).ok());
+        let trace = front.gateway.telemetry.trace(incoming);
+        let (start, method) = (Instant::now(), request.method.clone());
+        Self { start, actor: None, method, resolved: None, routed: None, trace, tally: Tally::default() }
     }
 
     /// Tells telemetry how it ended.
@@ -74,6 +78,7 @@ impl Record {
             bytes_in: self.tally.bytes_in,
             bytes_out: self.tally.bytes_out,
             upstream,
+            trace: self.trace,
         });
     }
 }
@@ -86,15 +91,20 @@ pub(super) async fn carry<B: RequestBody, R: Responder>(
     client: (&mut B, &mut R),
     scratch: &mut Scratch,
 ) -> Carried {
-    let mut record = Record::new(&request.method);
+    let mut record = Record::new(front, request);
     let (body, responder) = client;
     let asked = Asked { method: &record.method.clone(), grpc: headers::is_grpc(&request.fields), allow: allow(front) };
     let planned = framing.map_err(|_| Refusal::BadRequest).and_then(|framing| plan(&front.scope, request, framing));
     let ended = match planned {
         Err(refusal) => Ended::Refused(refusal, true),
-        Ok(plan) => {
+        Ok(mut plan) => {
             record.actor = Some(plan.actor.clone());
+            plan.trace = record.trace.clone();
             headers::to_actor(&mut request.fields, plan.framing, plan.websocket);
+            if let Some(header) = plan.trace.header() {
+                // After the client's hop is gone: naming it in `Connection` does not end the trace.
+                request.fields.set(b"traceparent", header.as_bytes());
+            }
             attempt(front, &plan, request, (body, responder), scratch, &mut record).await
         }
     };

@@ -15,6 +15,7 @@ use crate::drain::Drain;
 use crate::refusal::Refusal;
 use crate::resolve::Resolver;
 use crate::telemetry::Telemetry;
+use crate::trace::Trace;
 use crate::tunnel::client::{ActorConn, OpenError, Tunnel, TunnelClient};
 
 /// One per router.
@@ -62,9 +63,9 @@ pub(super) enum Routes {
 }
 
 impl Routes {
-    async fn resolve(&self, actor: &ActorRef, trace: Option<&str>) -> Result<Resolved, Refusal> {
+    async fn resolve(&self, actor: &ActorRef, trace: &Trace) -> Result<Resolved, Refusal> {
         match self {
-            Self::Resolver(resolver) => resolver.resolve(actor, trace).await,
+            Self::Resolver(resolver) => resolver.resolve_in(actor, trace).await,
             #[cfg(test)]
             Self::Script(script) => script.resolve(actor).await,
         }
@@ -131,7 +132,7 @@ impl Gateway {
     ) -> Result<Reached<T>, Refusal> {
         let (mut attempts, mut first_failure) = (Attempts::default(), None::<Instant>);
         loop {
-            let resolved = self.routes.resolve(&plan.actor, plan.trace.as_deref()).await?;
+            let resolved = self.routes.resolve(&plan.actor, &plan.trace).await?;
             // How the first answer was come by is what the request's record tells.
             let first = noted.take().unwrap_or_else(|| resolved.clone());
             *noted = Some(Resolved { assignment: resolved.assignment.clone(), ..first });

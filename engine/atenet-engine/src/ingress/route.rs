@@ -6,6 +6,7 @@ use super::headers;
 use crate::actor_ref::ActorRef;
 use crate::http1::{Framing, Kind, RequestHead, Version};
 use crate::refusal::Refusal;
+use crate::trace::Trace;
 
 /// The port of a request that came by no CONNECT (row I-05).
 pub(super) const DEFAULT_PORT: u16 = 80;
@@ -28,7 +29,8 @@ pub(super) struct Plan {
     pub(super) websocket: bool,
     pub(super) grpc: bool,
     pub(super) expects_continue: bool,
-    pub(super) trace: Option<String>,
+    /// Filled in by whoever carries the request.
+    pub(super) trace: Trace,
 }
 
 /// Decides on a request. `framing` has been judged by whoever read it.
@@ -53,7 +55,7 @@ pub(super) fn plan(scope: &Scope, head: &RequestHead, framing: Framing) -> Resul
         websocket,
         grpc: headers::is_grpc(fields),
         expects_continue: expects && head.version == Version::Http11 && framing.has_body(),
-        trace: fields.get(Kind::Traceparent).and_then(|t| std::str::from_utf8(t).ok()).map(str::to_owned),
+        trace: Trace::default(),
     })
 }
 

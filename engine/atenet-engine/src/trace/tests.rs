@@ -72,9 +72,9 @@ fn spans(batches: &Batches) -> Vec<OtlpSpan> {
 async fn a_request_and_its_call_are_parent_and_child_of_the_callers_trace() {
     let (address, batches) = collector().await;
     let tracer = tracer(address, 0.0, 1.0);
-    let mut request = tracer.request(Some(HEADER));
+    let request = tracer.request(Some(HEADER));
     let call = tracer.call(request.header()).unwrap();
-    let mut other = tracer.request(Some(HEADER));
+    let other = tracer.request(Some(HEADER));
     other.link(call.context());
     tracer.send(call);
     tracer.send(request.take_span().unwrap());
@@ -98,13 +98,13 @@ async fn a_request_and_its_call_are_parent_and_child_of_the_callers_trace() {
 async fn the_callers_decision_is_kept_and_shares_are_heeded() {
     let unsampled = HEADER.replace("-01", "-00");
     let all = tracer("127.0.0.1:1", 1.0, 1.0);
-    let mut trace = all.request(Some(&unsampled));
+    let trace = all.request(Some(&unsampled));
     assert_eq!(trace.header(), Some(unsampled.as_str()));
     assert!(trace.take_span().is_none() && all.call(Some(&unsampled)).is_none());
     assert!(all.request(None).header().is_some());
 
     let none = tracer("127.0.0.1:1", 0.0, 0.0);
-    let mut trace = none.request(Some(HEADER));
+    let trace = none.request(Some(HEADER));
     assert_eq!(trace.header(), Some(HEADER));
     assert!(trace.take_span().is_none());
     assert_eq!(none.request(None).header(), None);
@@ -112,7 +112,7 @@ async fn the_callers_decision_is_kept_and_shares_are_heeded() {
 
 #[tokio::test]
 async fn without_a_tracer_a_header_travels_on_as_it_came() {
-    let mut odd = Trace::passing(Some("not a trace context"));
+    let odd = Trace::passing(Some("not a trace context"));
     odd.link(SpanContext::parse(HEADER).unwrap());
     assert_eq!(odd.header(), Some("not a trace context"));
     assert!(odd.take_span().is_none());
