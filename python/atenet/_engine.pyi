@@ -1,6 +1,6 @@
 """The Rust engine. Calls that may wait release the GIL; errors are EngineError or ValueError."""
 
-from typing import final
+from typing import Self, final
 
 __version__: str
 
@@ -29,7 +29,7 @@ def socket_in_netns(netns: str) -> int:
 class Tunnel:
     """atunnel, the worker's end: accepts the router's CONNECT tunnels and relays them to actors."""
 
-    def __init__(self, config: str) -> None:
+    def __new__(cls, config: str) -> Self:
         """`config`: JSON, see `tunnel` in engine/atenet-engine/src/config.rs. Raises ValueError naming the field."""
 
     def start(self) -> str:
@@ -63,7 +63,7 @@ def refusals(dataplane: str) -> str:
 class ExtProc:
     """The decisions that Envoy asks for, over its external processing API."""
 
-    def __init__(self, config: str) -> None:
+    def __new__(cls, config: str) -> Self:
         """`config`: JSON, see engine/atenet-engine/src/config/extproc.rs. Raises ValueError naming the field."""
 
     def start(self) -> str:
@@ -82,7 +82,7 @@ class ExtProc:
 class Router:
     """The native ingress router."""
 
-    def __init__(self, config: str) -> None:
+    def __new__(cls, config: str) -> Self:
         """`config`: JSON, see `router` in engine/atenet-engine/src/config.rs. Raises ValueError naming the field."""
 
     def start(self) -> dict[str, list[str]]:

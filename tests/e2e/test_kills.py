@@ -13,9 +13,9 @@ SLOTS = 4
 
 @pytest.fixture(scope="module")
 def system(root: None) -> Iterator[Ate]:
-    """Quick to notice a lost worker, so that the tests need not wait long."""
+    """Two workers with two slots, and more actors than fit."""
     with ate_home() as ate:
-        up = ate.up("--workers", "2", "--slots", "2", "--worker-timeout", "2s")
+        up = ate.up("--workers", "2", "--slots", "2")
         assert up.code == 0, up
         ate.furnish("one", *(f"fill-{n}" for n in range(SLOTS)))
         yield ate
@@ -71,7 +71,7 @@ async def test_a_killed_supervisor_takes_all_with_it_and_up_brings_all_back(syst
     gone = system("status")
     assert gone.code == 4
     assert "ate down" in gone.err
-    up = system.up("--workers", "2", "--slots", "2", "--worker-timeout", "2s")
+    up = system.up("--workers", "2", "--slots", "2")
     assert up.code == 0, up
     assert await _answers(system) == count
     assert system.good("down").out == "down\n"
@@ -79,7 +79,7 @@ async def test_a_killed_supervisor_takes_all_with_it_and_up_brings_all_back(syst
 
 
 async def test_down_cleans_up_after_a_killed_supervisor(system: Ate) -> None:
-    up = system.up("--workers", "2", "--slots", "2", "--worker-timeout", "2s")
+    up = system.up("--workers", "2", "--slots", "2")
     assert up.code == 0, up
     count = await _answers(system)
     system.kill("supervisor")

@@ -55,8 +55,8 @@ def test_status_shows_processes_and_slots(running: Ate) -> None:
 
 def test_curl_sends_what_it_is_told_and_shows_what_comes(running: Ate) -> None:
     ran = running("curl", "demo/one", "/", "-i", "-v", "-H", "x-test: 1")
-    assert ran.out.startswith("HTTP/1.1 200 OK\r\n")
-    assert json.loads(ran.out.split("\r\n\r\n")[1])["count"] >= 0
+    assert ran.out.startswith("HTTP/1.1 200 OK\n")
+    assert json.loads(ran.out.split("\n\n")[1])["count"] >= 0
     assert "> ate-target-actor: demo/one" in ran.err
     assert "> x-test: 1" in ran.err
     assert "< HTTP/1.1 200 OK" in ran.err

@@ -40,6 +40,7 @@ def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
             "readinessAddr": f"{settings.address}:{settings.readiness_port}",
             "connectionMinTerminationDeadline": _duration(settings.drain_delay),
             "connectionTerminationDeadline": _duration(drain_limit(settings)),
+            "backend": {"poolIdleTimeout": _duration(settings.pool_idle)},
         },
         "gateways": {
             "plain": {"port": settings.http_port, "protocol": "HTTP"},
