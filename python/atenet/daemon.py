@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from atenet import logs
 from atenet.errors import AteError
 
-__all__ = ["Stop", "announce_ready", "run"]
+__all__ = ["Stop", "announce_ready", "only_one", "run"]
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +50,29 @@ def announce_ready(file: Path | None, addresses: Mapping[str, Any]) -> None:
         partial.replace(file)
     except OSError as e:
         raise AteError(f"--ready-file {file}: {e.strerror}") from e
+
+
+@contextmanager
+def only_one(directory: Path, flag: str) -> Iterator[None]:
+    """Makes the directory, for the owner alone, and holds it: a second process is refused.
+
+    The kernel lets go of it when the process ends, however it ends. Raises AteError naming `flag`.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as e:
+        raise AteError(f"{flag} {directory}: {e.strerror}") from e
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise AteError(
+            f"{flag} {directory} is used by another process",
+            hint="stop that one, or choose another directory",
+        ) from None
+    finally:
+        os.close(descriptor)
 
 
 async def _serve(serve: Callable[[Stop], Awaitable[None]]) -> None:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from atenet.daemon import announce_ready
+from atenet.daemon import announce_ready, only_one
 from atenet.errors import AteError
 
 
@@ -49,3 +49,14 @@ def test_the_ready_file_appears_whole(tmp_path: Path) -> None:
 def test_a_ready_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with pytest.raises(AteError, match="--ready-file"):
         announce_ready(tmp_path / "no" / "ready", {})
+
+
+def test_a_directory_is_one_processs_at_a_time(tmp_path: Path) -> None:
+    where = tmp_path / "state"
+    with only_one(where, "--state-dir"):
+        assert where.stat().st_mode & 0o777 == 0o700
+        twice = only_one(where, "--state-dir")
+        with pytest.raises(AteError, match=r"--state-dir .* is used by another process"), twice:
+            pytest.fail("held twice")
+    with only_one(where, "--state-dir"):
+        assert list(where.iterdir()) == []

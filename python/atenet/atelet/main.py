@@ -39,8 +39,9 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
     """Runs the agent until `stop` is set. Raises AteError when it cannot start."""
     if os.geteuid() != 0:
         raise AteError("a node agent needs root", hint="start it with sudo, or as a privileged pod")
-    files, snapshots, workers = await asyncio.to_thread(_open, settings)
     async with AsyncExitStack() as stack:
+        stack.enter_context(daemon.only_one(settings.state_dir, "--state-dir"))
+        files, snapshots, workers = await asyncio.to_thread(_open, settings)
         stack.push_async_callback(workers.close)
         node = NodeAgent(files, snapshots, workers)
         stack.push_async_callback(node.close)
@@ -71,11 +72,10 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
 def _open(settings: AteletSettings) -> tuple[ActorFiles, SnapshotStore, Workers]:
     """Raises AteError naming the directory that cannot be used."""
     try:
-        for directory in (settings.state_dir, settings.snapshots):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        files = ActorFiles(settings.state_dir / "actors")
+        settings.snapshots.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as e:
-        raise AteError(f"cannot use {e.filename}: {e.strerror}", hint="see --state-dir") from e
+        raise AteError(f"--snapshots {settings.snapshots}: {e.strerror}") from e
+    files = ActorFiles(settings.state_dir / "actors")
     workers = Workers(settings.state_dir / "workers.json", silent_after=settings.worker_timeout)
     return files, SnapshotStore(settings.snapshots), workers
 

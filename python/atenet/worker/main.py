@@ -18,7 +18,7 @@ from atenet.identity.spiffe import pod_id
 from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
 from atenet.rpc.unix import serve_unix
 from atenet.worker.ingress import TunnelIngress, tunnel_config
-from atenet.worker.network import PairPool, clear_leftovers
+from atenet.worker.network import PairPool, clear_leftovers, hold_prefix
 from atenet.worker.registration import Registration, new_epoch
 from atenet.worker.sandbox import Cgroups, ProcessSandbox
 from atenet.worker.service import WorkerService
@@ -45,11 +45,12 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
     """Runs the worker until `stop` is set. Raises AteError when it cannot start."""
     if os.geteuid() != 0:
         raise AteError("a worker needs root", hint="start it with sudo, or as a privileged pod")
-    settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     # These threads live as long as the process: actors die with the thread that started them.
     threads = ThreadPoolExecutor(settings.slots + _SPARE_THREADS, thread_name_prefix="worker")
     async with AsyncExitStack() as stack:
         stack.callback(threads.shutdown)
+        stack.enter_context(daemon.only_one(settings.state_dir, "--state-dir"))
+        stack.enter_context(hold_prefix(settings.net_prefix))
         sandbox = await _clean_start(settings, threads)
         stack.push_async_callback(asyncio.to_thread, sandbox.clear)
         ingress, bound = await stack.enter_async_context(_tunnel(settings, threads))

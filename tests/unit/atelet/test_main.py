@@ -35,7 +35,8 @@ def flags(where: Path, **changed: str) -> list[str]:
         ({"node": "No Name"}, "--node 'No Name'"),
         ({"worker_timeout": "soon"}, "--worker-timeout"),
         ({"unknown": "x"}, "--unknown"),
-        ({"state_dir": "/dev/null/x"}, "/dev/null/x"),
+        ({"state_dir": "/dev/null/x"}, "--state-dir /dev/null/x"),
+        ({"snapshots": "/dev/null/x"}, "--snapshots /dev/null/x"),
         ({}, "pod.pem"),
     ],
 )

@@ -171,6 +171,7 @@ def flags(tmp_path: Path, **changed: str) -> list[str]:
         ({"network_pool": "-1"}, "--network-pool -1"),
         ({"unknown": "x"}, "--unknown"),
         ({"log_level": "loud"}, "--log-level"),
+        ({"state_dir": "/dev/null/x"}, "--state-dir /dev/null/x"),
         ({}, "pod.pem"),
     ],
 )
@@ -193,6 +194,31 @@ def test_help_names_every_flag() -> None:
     done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
     for field in fields(WorkerSettings):
         assert flag_name(field.name) in done.stdout
+
+
+async def test_another_workers_prefix_is_refused_and_its_actors_live_on(here: Node) -> None:
+    """What is under the prefix is cleared at a start, so it must be nobody's."""
+    await running_actor(here)
+    words = list(here.workers["worker-1"].arguments)
+    words[words.index("--state-dir") + 1] = str(here.root / "other")
+    done = await asyncio.to_thread(
+        subprocess.run, [PROGRAM, *words], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 1
+    assert "--net-prefix" in done.stderr
+    assert "used by another worker" in done.stderr
+    assert processes_of(UID) != []
+
+
+async def test_another_workers_directory_is_refused(here: Node) -> None:
+    words = list(here.workers["worker-1"].arguments)
+    words[words.index("--net-prefix") + 1] = "tother-"
+    done = await asyncio.to_thread(
+        subprocess.run, [PROGRAM, *words], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 1
+    assert "--state-dir" in done.stderr
+    assert "used by another process" in done.stderr
 
 
 async def test_a_taken_address_is_named(here: Node) -> None:

@@ -12,6 +12,7 @@ def test_the_worker_packages_show_what_others_use() -> None:
         "PairPool",
         "check_prefix",
         "clear_leftovers",
+        "hold_prefix",
     ]
     assert sorted(sandbox.__all__) == [
         "Bind",

@@ -3,7 +3,7 @@
 from atenet.worker.network.netns import check_prefix
 from atenet.worker.network.pair import ACTOR_ADDRESS, GATEWAY_ADDRESS, NetworkPair
 from atenet.worker.network.pool import PairPool
-from atenet.worker.network.reconcile import clear_leftovers
+from atenet.worker.network.reconcile import clear_leftovers, hold_prefix
 
 __all__ = [
     "ACTOR_ADDRESS",
@@ -12,4 +12,5 @@ __all__ = [
     "PairPool",
     "check_prefix",
     "clear_leftovers",
+    "hold_prefix",
 ]

@@ -6,16 +6,36 @@ import logging
 import os
 import select
 import signal
+import socket
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
+from atenet.errors import AteError
 from atenet.worker.network import netns
 
-__all__ = ["clear_leftovers"]
+__all__ = ["clear_leftovers", "hold_prefix"]
 
 _log = logging.getLogger(__name__)
 _DEADLINE_SECONDS = 5.0
+
+
+@contextmanager
+def hold_prefix(prefix: str) -> Iterator[None]:
+    """Whoever holds it may clear what is left under it: no living worker uses it.
+
+    The name of an abstract socket needs no file and is free again when its process ends. Raises
+    AteError when another worker holds the prefix.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
+        try:
+            held.bind(f"\0atenet/net-prefix/{prefix}")
+        except OSError as e:
+            raise AteError(
+                f"--net-prefix {prefix!r} is used by another worker of this machine",
+                hint="give every worker a prefix of its own",
+            ) from e
+        yield
 
 
 def clear_leftovers(prefix: str) -> list[str]:
