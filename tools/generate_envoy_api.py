@@ -39,6 +39,8 @@ MODULES = (
     "envoy.extensions.filters.network.tcp_proxy.v3.tcp_proxy_pb2",
     "envoy.extensions.http.early_header_mutation.header_mutation.v3.header_mutation_pb2",
     "envoy.extensions.matching.common_inputs.ssl.v3.ssl_inputs_pb2",
+    "envoy.extensions.resource_monitors.downstream_connections.v3.downstream_connections_pb2",
+    "envoy.extensions.resource_monitors.injected_resource.v3.injected_resource_pb2",
     "envoy.extensions.transport_sockets.internal_upstream.v3.internal_upstream_pb2",
     "envoy.extensions.transport_sockets.raw_buffer.v3.raw_buffer_pb2",
     "envoy.extensions.transport_sockets.tls.v3.tls_pb2",

@@ -58,7 +58,8 @@ def bootstrap(settings: Settings, mode: str) -> None:  # noqa: ARG001
 
     from atenet.router.bootstrap import bootstrap as built
 
-    click.echo(json.dumps(built(settings, xds_port=settings.port_xds), indent=2))
+    resource = built(settings, xds_port=settings.port_xds, pressure=settings.pressure_file)
+    click.echo(json.dumps(resource, indent=2))
 
 
 @router.command("wait-drained")

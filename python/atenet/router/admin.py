@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from atenet.errors import AteError
 from atenet.router.address import Address
 
-__all__ = ["EnvoyAdmin", "Traffic"]
+__all__ = ["EnvoyAdmin", "Traffic", "parse_stats"]
 
 _LIMIT_SECONDS = 2.0
 _TRAFFIC = (
@@ -61,7 +61,7 @@ class EnvoyAdmin:
         return found
 
     def traffic(self) -> Traffic:
-        stats = _parse_stats(self.get(f"/stats?filter={_TRAFFIC}"))
+        stats = parse_stats(self.get(f"/stats?filter={_TRAFFIC}"))
         return Traffic(
             requests=sum(stats.get(name, 0) for name in _REQUESTS),
             client_connections=sum(
@@ -94,7 +94,7 @@ class EnvoyAdmin:
         return body
 
 
-def _parse_stats(text: str) -> dict[str, int]:
+def parse_stats(text: str) -> dict[str, int]:
     found = {}
     for line in text.splitlines():
         name, _, value = line.rpartition(": ")

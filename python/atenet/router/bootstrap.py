@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from atenet.router.address import Address
+from atenet.router.overload import overload_manager
 from atenet.router.resources.names import Resource, type_url
 from atenet.router.settings import Settings
 
@@ -26,8 +29,8 @@ RUNTIME = {
 }
 
 
-def bootstrap(settings: Settings, *, xds_port: int) -> Resource:
-    """The whole file, in JSON form."""
+def bootstrap(settings: Settings, *, xds_port: int, pressure: Path | None = None) -> Resource:
+    """The whole file, in JSON form. `pressure`: see `overload`."""
     return {
         "node": {"id": NODE_ID, "cluster": NODE_ID},
         "admin": {"address": _address(settings.envoy_admin_address)},
@@ -52,6 +55,7 @@ def bootstrap(settings: Settings, *, xds_port: int) -> Resource:
             "cds_config": {"ads": {}, "resource_api_version": "V3"},
         },
         "static_resources": {"clusters": [_xds_cluster(xds_port)]},
+        "overload_manager": overload_manager(settings.max_connections, pressure),
         "layered_runtime": {"layers": [{"name": "atenet", "static_layer": RUNTIME}]},
         "application_log_config": {
             "log_format": {

@@ -8,6 +8,7 @@ from typing import Any
 
 from atenet._engine import EngineError, ExtProc
 from atenet.errors import AteError
+from atenet.router.resources.tracing import traces_url
 from atenet.router.settings import Settings
 
 __all__ = ["decision_config", "start_decisions"]
@@ -15,6 +16,7 @@ __all__ = ["decision_config", "start_decisions"]
 
 def decision_config(settings: Settings) -> dict[str, Any]:
     """As engine/atenet-engine/src/config/extproc.rs reads it. Pure."""
+    collector = settings.otlp_collector_address
     credential = str(settings.ateapi_client_cert)
     return {
         "listen": f"127.0.0.1:{settings.port_extproc}",
@@ -31,6 +33,7 @@ def decision_config(settings: Settings) -> dict[str, Any]:
             "retry_interval_ms": _milliseconds(settings.parked_request_retry_interval),
             "retry_factor": settings.parked_request_retry_factor,
         },
+        "tracing": None if collector is None else {"endpoint": traces_url(collector)},
     }
 
 

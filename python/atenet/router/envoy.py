@@ -14,8 +14,9 @@ from atenet.router.address import Address
 from atenet.router.admin import EnvoyAdmin
 from atenet.router.binary import find_envoy
 from atenet.router.bootstrap import bootstrap
+from atenet.router.overload import set_pressure
 from atenet.router.process import EnvoyProcess
-from atenet.router.settings import Settings
+from atenet.router.settings import PRESSURE_FILE, Settings
 from atenet.router.xds import XdsServer
 
 __all__ = ["Envoy", "envoy_beside"]
@@ -29,9 +30,12 @@ _POLL_SECONDS = 0.05
 class Envoy:
     """What carries the requests."""
 
-    def __init__(self, admin: EnvoyAdmin, process: EnvoyProcess | None) -> None:
+    def __init__(
+        self, admin: EnvoyAdmin, process: EnvoyProcess | None, pressure: Path | None
+    ) -> None:
         self.admin = admin
         self.process = process
+        self._pressure = pressure
 
     async def serving(self, xds: XdsServer) -> None:
         """Returns when it has its configuration and serves. Raises AteError with its own words if it refuses."""
@@ -54,6 +58,8 @@ class Envoy:
     # What the drain needs.
 
     def begin(self) -> None:
+        if self._pressure is not None:
+            set_pressure(self._pressure, 1.0)
         self.admin.post("/healthcheck/fail")
         self.admin.post("/drain_listeners?graceful&skip_exit")
 
@@ -69,19 +75,24 @@ async def envoy_beside(settings: Settings, xds_port: int) -> AsyncIterator[Envoy
             "waiting for an envoy",
             extra={"xds": f"127.0.0.1:{xds_port}", "admin": settings.envoy_admin_address},
         )
-        yield Envoy(EnvoyAdmin(settings.envoy_admin_address), None)
+        pressure = settings.pressure_file
+        if pressure is not None:
+            set_pressure(pressure, 0.0)
+        yield Envoy(EnvoyAdmin(settings.envoy_admin_address), None, pressure)
         return
     with _directory(settings.state_dir) as directory:
+        pressure = Path(directory) / PRESSURE_FILE
+        set_pressure(pressure, 0.0)
         process = await EnvoyProcess.start(
             find_envoy(settings.envoy_binary),
-            bootstrap(settings, xds_port=xds_port),
+            bootstrap(settings, xds_port=xds_port, pressure=pressure),
             Path(directory),
             concurrency=settings.envoy_concurrency,
             drain_seconds=settings.drain_limit,
             log_level=settings.log_level,
         )
         try:
-            yield Envoy(EnvoyAdmin(await _or_end(process)), process)
+            yield Envoy(EnvoyAdmin(await _or_end(process)), process, pressure)
         finally:
             await process.stop()
 

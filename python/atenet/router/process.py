@@ -54,7 +54,8 @@ class EnvoyProcess:
             *("--admin-address-path", str(address_file)),
             *("--drain-strategy", "immediate"),
             *("--drain-time-s", str(max(1, round(drain_seconds)))),
-            *("--log-level", log_level),
+            # Below that Envoy logs the fields of every request, secrets and all.
+            *("--log-level", "error" if log_level == "error" else "warning"),
             # Several may run on one machine; none takes over another's sockets.
             "--disable-hot-restart",
         ]

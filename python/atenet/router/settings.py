@@ -11,7 +11,10 @@ from atenet.flags import flag, seconds
 from atenet.identity import spiffe
 from atenet.router.address import Address, loopback_address
 
-__all__ = ["Settings"]
+__all__ = ["PRESSURE_FILE", "Settings"]
+
+# In the state directory, which an Envoy that is started elsewhere shares.
+PRESSURE_FILE = "drain-pressure"
 
 # As the specification spells them; compared byte by byte afterwards.
 _SPIFFE_ID = re.compile(r"spiffe://[a-z0-9._-]{1,255}(/[A-Za-z0-9._-]+)+")
@@ -64,6 +67,7 @@ class Settings:
         "Closes a client connection without a request.", default=600.0, kind=seconds
     )
 
+    max_connections: int = flag("Open client connections, both listeners together.", default=65536)
     upstream_trust_domain: str = flag("The trust domain of all workers.", default=spiffe.CLUSTER)
     worker_port: int = flag("Where workers' atunnel listens.", default=8443)
     worker_connect_timeout: float = flag(
@@ -116,7 +120,7 @@ class Settings:
     )
     status_port: int = flag("/statusz, on loopback.", default=4040)
     otlp_collector_address: Address | None = flag(
-        "OTLP collector for spans (gRPC), <host>:<port>; without it: none.",
+        "OTLP collector for spans (over HTTP), <host>:<port>; without it: none.",
         default=None,
         kind=Address.parse,
     )
@@ -132,7 +136,9 @@ class Settings:
         "Envoy's worker threads; without it: one a core.", default=None
     )
     state_dir: Path | None = flag(
-        "Where Envoy's bootstrap is kept; without it: a temporary directory.", default=None
+        "Shared with Envoy: its bootstrap, and the file by which a drain reaches idle connections. "
+        "Without it: a temporary directory if Envoy is started here.",
+        default=None,
     )
     ready_file: Path | None = flag(
         "Written once serving: JSON of the bound addresses.", default=None
@@ -198,6 +204,11 @@ class Settings:
             part.strip() for value in self.ingress_allowed_spiffe_ids for part in value.split(",")
         )
         return tuple(dict.fromkeys(part for part in given if part))
+
+    @property
+    def pressure_file(self) -> Path | None:
+        """The lever of the drain; None without a state directory."""
+        return self.state_dir / PRESSURE_FILE if self.state_dir else None
 
     @property
     def drain_limit(self) -> float:

@@ -1,11 +1,12 @@
 //! What Envoy is answered: an assignment as dynamic metadata, or a refusal to give at once. Pure.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use prost_types::{Struct, Value, value::Kind};
 
 use crate::actor_ref::ActorRef;
-use crate::assignment::Resolved;
+use crate::assignment::{Disposition, Resolved};
 use crate::envoy_proto::{
     GrpcStatus, HeaderMutation, HeaderValue, HeaderValueOption, HeadersResponse, HttpStatus, ImmediateResponse,
     ProcessingResponse, processing_response::Response,
@@ -19,34 +20,60 @@ const ASSIGNMENT: &str = "x-ate-assignment";
 const DETAILS: &str = "ate_";
 const OVERWRITE: i32 = 2;
 
+/// What the access log says of a request, whatever became of it.
+pub(super) struct Noted<'a> {
+    pub(super) actor: Option<&'a ActorRef>,
+    pub(super) disposition: Disposition,
+    pub(super) took: Duration,
+}
+
+impl Noted<'_> {
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        let mut values = vec![
+            ("resume", string(resume_label(self.disposition))),
+            ("route_ms", Value { kind: Some(Kind::NumberValue(milliseconds(self.took))) }),
+        ];
+        if let Some(actor) = self.actor {
+            values.push(("atespace", string(actor.atespace())));
+            values.push(("name", string(actor.name())));
+        }
+        values
+    }
+}
+
 /// The request goes on to the worker.
-pub(super) fn routed(resolved: &Resolved, port: u16) -> ProcessingResponse {
+pub(super) fn routed(resolved: &Resolved, port: u16, noted: &Noted<'_>) -> ProcessingResponse {
     let to = &*resolved.assignment;
     let host = match to.worker.ip() {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
     };
     // Equal only for one activation of one actor: what may share a connection to the actor.
-    let activation = format!("{}|{}|{}|{}|{}", to.actor, to.actor_uid, to.version, to.worker, to.worker_epoch);
-    go_on([
-        ("actor", to.actor.to_string()),
-        ("activation", format!("{activation}|{}|{port}", to.worker_spiffe_id)),
-        ("authority", format!("{host}:{port}")),
-        ("port", port.to_string()),
-        ("resume", resume_label(resolved.disposition).to_owned()),
-        ("worker_ip", host),
-        ("worker_port", to.worker.port().to_string()),
-        ("worker_spiffe_id", to.worker_spiffe_id.to_string()),
-    ])
+    let activation = format!(
+        "{}|{}|{}|{}|{}|{}|{port}",
+        to.actor, to.actor_uid, to.version, to.worker, to.worker_epoch, to.worker_spiffe_id
+    );
+    go_on(
+        noted,
+        [
+            ("actor", to.actor.as_str()),
+            ("activation", &activation),
+            ("authority", &format!("{host}:{port}")),
+            ("worker", &to.worker.to_string()),
+            ("worker_ip", &host),
+            ("worker_port", itoa::Buffer::new().format(to.worker.port())),
+            ("worker_spiffe_id", &to.worker_spiffe_id),
+        ],
+    )
 }
 
 /// The CONNECT is accepted.
-pub(super) fn opened(actor: &ActorRef, port: u16) -> ProcessingResponse {
-    go_on([("actor", actor.to_string()), ("port", port.to_string())])
+pub(super) fn opened(actor: &ActorRef, port: u16, noted: &Noted<'_>) -> ProcessingResponse {
+    go_on(noted, [("actor", actor.as_str()), ("port", itoa::Buffer::new().format(port))])
 }
 
 /// The client is told why not.
-pub(super) fn refused(refusal: Refusal, grpc: bool) -> ProcessingResponse {
+pub(super) fn refused(refusal: Refusal, grpc: bool, noted: &Noted<'_>) -> ProcessingResponse {
     let mut headers = vec![header("ate-reason", refusal.reason()), header("content-type", "text/plain")];
     if let Some(seconds) = refusal.retry_after() {
         headers.push(header("retry-after", &seconds.to_string()));
@@ -60,7 +87,10 @@ pub(super) fn refused(refusal: Refusal, grpc: bool) -> ProcessingResponse {
         grpc_status: Some(GrpcStatus { status: refusal.grpc_status(Dataplane::Envoy).into() }),
         details: format!("{DETAILS}{}", refusal.reason().replace('-', "_")),
     };
-    ProcessingResponse { response: Some(Response::ImmediateResponse(response)), dynamic_metadata: None }
+    ProcessingResponse {
+        response: Some(Response::ImmediateResponse(response)),
+        dynamic_metadata: Some(metadata(noted.values())),
+    }
 }
 
 fn header(name: &str, value: &str) -> HeaderValueOption {
@@ -68,15 +98,28 @@ fn header(name: &str, value: &str) -> HeaderValueOption {
     HeaderValueOption { header: Some(header), append_action: OVERWRITE }
 }
 
-fn go_on<const N: usize>(values: [(&str, String); N]) -> ProcessingResponse {
-    let fields = values.into_iter().map(|(key, value)| (key.to_owned(), string(value))).collect();
-    let assignment = Value { kind: Some(Kind::StructValue(Struct { fields })) };
+fn go_on<const N: usize>(noted: &Noted<'_>, values: [(&'static str, &str); N]) -> ProcessingResponse {
+    let mut all = noted.values();
+    all.extend(values.map(|(key, value)| (key, string(value))));
     ProcessingResponse {
         response: Some(Response::RequestHeaders(HeadersResponse {})),
-        dynamic_metadata: Some(Struct { fields: [(ASSIGNMENT.to_owned(), assignment)].into() }),
+        dynamic_metadata: Some(metadata(all)),
     }
 }
 
-fn string(value: String) -> Value {
-    Value { kind: Some(Kind::StringValue(value)) }
+fn metadata(values: Vec<(&'static str, Value)>) -> Struct {
+    let fields = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let all = Value { kind: Some(Kind::StructValue(Struct { fields })) };
+    Struct { fields: [(ASSIGNMENT.to_owned(), all)].into() }
+}
+
+fn string(value: &str) -> Value {
+    Value { kind: Some(Kind::StringValue(value.to_owned())) }
+}
+
+/// With three digits behind the point.
+fn milliseconds(time: Duration) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // exact up to 285 years
+    let micros = time.as_micros() as f64;
+    micros / 1_000.0
 }

@@ -13,8 +13,8 @@ use crate::tunnel::server::connect_port;
 const DEFAULT_PORT: u16 = 80;
 
 const CHAIN: &str = "xds.filter_chain_name";
-const OUTER_ACTOR: &str = "filter_state['x-ate-actor']";
-const OUTER_PORT: &str = "filter_state['x-ate-port']";
+const OUTER_ACTOR: &str = "filter_state['x-ate-outer-actor']";
+const OUTER_PORT: &str = "filter_state['x-ate-outer-port']";
 
 /// What the request's answer needs.
 #[derive(Debug, PartialEq, Eq)]

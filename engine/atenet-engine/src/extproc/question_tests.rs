@@ -73,7 +73,7 @@ fn each_listener_refuses_the_others_method() {
 
 #[test]
 fn inside_a_connect_only_the_connect_counts() {
-    let outer = [("x-ate-actor", "team/a"), ("x-ate-port", "7001")];
+    let outer = [("x-ate-outer-actor", "team/a"), ("x-ate-outer-port", "7001")];
     let found = ask("connected", &get(&[("ate-target-actor", "team/b")]), &outer);
     assert_eq!(found, Ok(Ask::Route { actor: actor("team/a"), port: 7001 }));
     assert_eq!(ask("connected", &GET, &[]), Err(Refusal::Internal));

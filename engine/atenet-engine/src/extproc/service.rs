@@ -8,10 +8,11 @@ use std::time::Instant;
 use futures_util::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::answer;
+use super::answer::{self, Noted};
 use super::question::{Ask, Question};
 use super::recent::{Decision, Recent};
-use crate::assignment::Disposition;
+use crate::actor_ref::ActorRef;
+use crate::assignment::{Disposition, Resolved};
 use crate::drain::Drain;
 use crate::envoy_proto::external_processor_server::ExternalProcessor;
 use crate::envoy_proto::{ProcessingRequest, ProcessingResponse};
@@ -50,12 +51,24 @@ impl ExternalProcessor for Service {
     }
 }
 
+/// What was decided.
+enum Answer {
+    Routed(Resolved, u16),
+    Opened(u16),
+}
+
 impl Service {
     async fn decide(&self, question: &Question<'_>, trace: Option<&str>) -> ProcessingResponse {
         let mut record = Record::new(self, question);
         let answer = self.ask(question, trace, &mut record).await;
         record.outcome = answer.as_ref().err().map_or(Outcome::Served, |refusal| Outcome::Refused(*refusal));
-        answer.unwrap_or_else(|refusal| answer::refused(refusal, question.grpc))
+        let noted = record.noted();
+        match (answer, &record.actor) {
+            (Ok(Answer::Routed(resolved, port)), _) => answer::routed(&resolved, port, &noted),
+            (Ok(Answer::Opened(port)), Some(actor)) => answer::opened(actor, port, &noted),
+            (Ok(Answer::Opened(_)), None) => answer::refused(Refusal::Internal, question.grpc, &noted),
+            (Err(refusal), _) => answer::refused(refusal, question.grpc, &noted),
+        }
     }
 
     async fn ask(
@@ -63,18 +76,18 @@ impl Service {
         question: &Question<'_>,
         trace: Option<&str>,
         record: &mut Record<'_>,
-    ) -> Result<ProcessingResponse, Refusal> {
+    ) -> Result<Answer, Refusal> {
         match question.ask()? {
             Ask::Open { actor, port } => {
-                record.actor = Some(actor.to_string());
-                Ok(answer::opened(&actor, port))
+                record.actor = Some(actor);
+                Ok(Answer::Opened(port))
             }
             Ask::Route { actor, port } => {
-                record.actor = Some(actor.to_string());
+                record.actor = Some(actor.clone());
                 let resolved = self.resolver.resolve(&actor, trace).await?;
                 record.worker = Some(resolved.assignment.worker);
                 record.disposition = resolved.disposition;
-                Ok(answer::routed(&resolved, port))
+                Ok(Answer::Routed(resolved, port))
             }
         }
     }
@@ -85,7 +98,7 @@ struct Record<'a> {
     service: &'a Service,
     question: &'a Question<'a>,
     started: Instant,
-    actor: Option<String>,
+    actor: Option<ActorRef>,
     worker: Option<SocketAddr>,
     disposition: Disposition,
     outcome: Outcome,
@@ -103,13 +116,18 @@ impl<'a> Record<'a> {
             outcome: Outcome::ClientGone,
         }
     }
+
+    fn noted(&self) -> Noted<'_> {
+        Noted { actor: self.actor.as_ref(), disposition: self.disposition, took: self.started.elapsed() }
+    }
 }
 
 impl Drop for Record<'_> {
     fn drop(&mut self) {
         let took = self.started.elapsed();
         self.service.telemetry.routed(self.outcome, self.disposition, took);
-        let decision = Decision { actor: self.actor.take(), outcome: self.outcome.label(), worker: self.worker, took };
+        let actor = self.actor.as_ref().map(ToString::to_string);
+        let decision = Decision { actor, outcome: self.outcome.label(), worker: self.worker, took };
         self.service.recent.push(self.question, decision);
     }
 }

@@ -30,7 +30,7 @@ def clusters(settings: Settings, decisions_port: int) -> list[Resource]:
         _actors(
             names.CLUSTER_TUNNEL_HTTP1,
             settings,
-            {"http_protocol_options": {"enable_trailers": True}},
+            {"http_protocol_options": _http1()},
         ),
         _actors(names.CLUSTER_TUNNEL_HTTP2, settings, {"http2_protocol_options": _http2()}),
         _workers(settings),
@@ -64,7 +64,6 @@ def _traces(address: Address) -> Resource:
         **_static(names.CLUSTER_TRACES, _socket_address(address)),
         "type": "STRICT_DNS",
         "connect_timeout": "1s",
-        **_http_options({"http2_protocol_options": {}}),
     }
 
 
@@ -105,8 +104,9 @@ def _workers(settings: Settings) -> Resource:
             "timeout": f"{settings.worker_silence_timeout}s",
             "connection_idle_interval": "1s",
         },
-        # Only the worker's own limit opens a second connection.
-        "max_concurrent_streams": LARGEST_WINDOW,
+        # Only the worker's own limit opens a second connection. Envoy does not wait for a worker to say it, so this
+        # is atunnel's (engine, tunnel/server/http2.rs); a worker with a lower one refuses what is too much at first.
+        "max_concurrent_streams": 4096,
     }
     return {
         "name": names.CLUSTER_WORKERS,
@@ -125,6 +125,10 @@ def _workers(settings: Settings) -> Resource:
         "transport_socket": upstream_tls(settings),
         **_http_options({"http2_protocol_options": {**_http2(), **keepalive}}),
     }
+
+
+def _http1() -> Resource:
+    return {"enable_trailers": True, "allow_custom_methods": True}
 
 
 def _http2() -> Resource:

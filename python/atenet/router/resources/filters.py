@@ -41,8 +41,8 @@ def decide(settings: Settings) -> Resource:
             },
             "request_attributes": [
                 "xds.filter_chain_name",
-                f"filter_state['{names.ACTOR}']",
-                f"filter_state['{names.PORT}']",
+                f"filter_state['{names.OUTER_ACTOR}']",
+                f"filter_state['{names.OUTER_PORT}']",
             ],
             "metadata_options": {"receiving_namespaces": {"untyped": [names.ASSIGNMENT]}},
             "route_cache_action": "RETAIN",
@@ -69,8 +69,8 @@ def carry_assignment() -> Resource:
 def carry_connect() -> Resource:
     """What the CONNECT named, for the requests inside it."""
     return _set_filter_state(
-        _state(names.ACTOR, _answer("actor"), "envoy.string"),
-        _state(names.PORT, _answer("port"), "envoy.string"),
+        _state(names.OUTER_ACTOR, _answer("actor"), "envoy.string"),
+        _state(names.OUTER_PORT, _answer("port"), "envoy.string"),
     )
 
 

@@ -49,9 +49,15 @@ def _manager(
         "access_log": [access_log(chain)],
         "stream_idle_timeout": f"{settings.stream_idle_timeout}s",
         "request_headers_timeout": f"{settings.header_timeout}s",
-        "common_http_protocol_options": {"idle_timeout": f"{settings.client_idle_timeout}s"},
+        "common_http_protocol_options": {
+            "idle_timeout": f"{settings.client_idle_timeout}s",
+            "max_connection_duration": names.CONNECTION_LIFETIME,
+        },
+        "http1_safe_max_connection_duration": True,
         "http_protocol_options": {
             "enable_trailers": True,
+            "accept_http_10": True,
+            "allow_custom_methods": True,
             "ignore_http_11_upgrade": ignored_upgrades(),
         },
         "http2_protocol_options": {
@@ -67,10 +73,9 @@ def _manager(
         "server_header_transformation": "PASS_THROUGH",
         "use_remote_address": chain != names.CHAIN_CONNECTED,
         "skip_xff_append": True,
-        "proxy_100_continue": True,
     }
     if settings.otlp_collector_address and chain != names.CHAIN_CONNECT:
-        manager["tracing"] = tracing()
+        manager["tracing"] = tracing(settings.otlp_collector_address)
     return {"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}
 
 

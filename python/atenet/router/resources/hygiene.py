@@ -21,6 +21,9 @@ _FROM_CLIENTS = [
     {"exact": "proxy-authenticate"},
 ]
 
+# An actor's own hop; Envoy takes away what its `Connection` lists only from requests.
+_HOP = [{"exact": "keep-alive"}, {"exact": "proxy-authenticate"}, {"exact": "proxy-connection"}]
+
 _WEBSOCKET = "websocket"
 
 
@@ -43,7 +46,7 @@ def upstream_filters() -> list[Resource]:
     """Runs on answers of actors only, so that the router's own refusals keep their reason."""
     codec = "envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec"
     mutations = {
-        "response_mutations": _removals(_OURS),
+        "response_mutations": _removals([*_OURS, *_HOP]),
         "response_trailers_mutations": _removals([*_INTERNAL, *_OURS]),
         "request_trailers_mutations": _removals([*_FROM_CLIENTS, *_OURS]),
     }

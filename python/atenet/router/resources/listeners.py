@@ -59,6 +59,8 @@ def _internal(name: str, filters: list[Resource]) -> Resource:
     return {
         "name": name,
         "internal_listener": {},
+        # The limit of connections is for clients'; ours are as many as theirs need.
+        "ignore_global_conn_limit": True,
         "filter_chains": [{"name": name, "filters": filters}],
     }
 
@@ -131,6 +133,9 @@ def _tunnel() -> Resource:
             "stat_prefix": "tunnel",
             "cluster": names.CLUSTER_WORKERS,
             "idle_timeout": "0s",
+            # No byte of a request is sent before the tunnel is open, so opening it again repeats nothing: a worker
+            # that is leaving (GOAWAY, REFUSED_STREAM) is not seen by the client.
+            "max_connect_attempts": 2,
             "tunneling_config": {
                 "hostname": f"%FILTER_STATE({names.TUNNEL_AUTHORITY}:PLAIN)%",
                 "headers_to_add": [actor],

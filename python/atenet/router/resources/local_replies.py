@@ -23,20 +23,22 @@ def local_replies() -> Resource:
             _mapper("control-plane-unavailable", _details("ext_proc_error")),
             _mapper("head-too-large", _status(431)),
             _mapper("method-not-allowed", _details("upgrade_failed")),
+            # A head that took too long.
+            _mapper("bad-request", _status(408), status=408),
             # Whatever else Envoy refuses by itself, it refuses for the request's form.
             _mapper("bad-request", _not_ours()),
         ],
     }
 
 
-def _mapper(reason: str, condition: Resource) -> Resource:
+def _mapper(reason: str, condition: Resource, *, status: int | None = None) -> Resource:
     row = refusal(reason)
     headers = {"ate-reason": row.reason, "content-type": "text/plain"}
     if row.retry_after is not None:
         headers["retry-after"] = str(row.retry_after)
     return {
         "filter": condition,
-        "status_code": row.status,
+        "status_code": status or row.status,
         # Without a newline: gRPC callers read the same text from grpc-message, where it would be spelled out.
         "body": {"inline_string": row.body},
         "headers_to_add": [

@@ -17,9 +17,11 @@ __all__ = [
     "CLUSTER_TUNNEL_HTTP1",
     "CLUSTER_TUNNEL_HTTP2",
     "CLUSTER_WORKERS",
+    "CONNECTION_LIFETIME",
     "LISTENER_CONNECTED",
     "LISTENER_TUNNEL",
-    "PORT",
+    "OUTER_ACTOR",
+    "OUTER_PORT",
     "REFUSAL_DETAILS",
     "TARGET_HEADER",
     "TUNNEL_AUTHORITY",
@@ -30,6 +32,9 @@ __all__ = [
 Resource = dict[str, Any]
 """A resource in the JSON form of its protobuf message, as Envoy's documentation shows them."""
 
+# Of a client's connection: none reaches it but by the drain (see atenet.router.overload).
+CONNECTION_LIFETIME = "315360000s"
+
 TARGET_HEADER = "ate-target-actor"
 
 # Dynamic metadata that the decision service answers with.
@@ -37,9 +42,11 @@ ASSIGNMENT = "x-ate-assignment"
 
 # Connection state handed from one of Envoy's listeners to the next.
 ACTOR = "x-ate-actor"
-PORT = "x-ate-port"
 ACTIVATION = "x-ate-activation"
 TUNNEL_AUTHORITY = "x-ate-tunnel-authority"
+# What a client's CONNECT named. Names of their own: a shared value cannot be set again by the next listener.
+OUTER_ACTOR = "x-ate-outer-actor"
+OUTER_PORT = "x-ate-outer-port"
 
 # How the details of the decision service's own refusals begin in Envoy's records.
 REFUSAL_DETAILS = "ate_"

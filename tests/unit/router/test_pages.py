@@ -1,0 +1,84 @@
+"""The operators' pages over real sockets."""
+
+import http.client
+import json
+
+import pytest
+from atenet.errors import AteError
+from atenet.router import statusz
+from atenet.router.address import Address
+from atenet.router.admin import Traffic, parse_stats
+from atenet.router.metrics import merge
+from atenet.router.pages import Page, PageServer, Query
+
+ANYWHERE = Address("127.0.0.1", 0)
+STATUS = {
+    "build": {"atenet": "0.1.0"},
+    "health": {"envoy": {"healthy": True, "last_success": 1.5}},
+    "flags": {"--port-https": 8443, "--ready-file": None},
+    "requests": [{"path": "/<script>", "outcome": "ok"}],
+}
+
+
+def ask(address: Address, path: str, method: str = "GET") -> tuple[int, str]:
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_pages_are_served_by_path_and_method() -> None:
+    with PageServer("--x", ANYWHERE, {"/healthz": lambda _: Page("ok\n")}) as server:
+        assert ask(server.address, "/healthz") == (200, "ok\n")
+        assert ask(server.address, "/healthz", "HEAD") == (200, "")
+        assert ask(server.address, "/healthz", "POST")[0] == 405
+        assert ask(server.address, "/other")[0] == 404
+
+
+def test_a_taken_port_is_named_with_its_flag() -> None:
+    with (
+        PageServer("--metrics-listen-addr", ANYWHERE, {}) as server,
+        pytest.raises(AteError, match="--metrics-listen-addr: cannot listen on"),
+    ):
+        PageServer("--metrics-listen-addr", server.address, {})
+
+
+@pytest.mark.parametrize(
+    "query",
+    [Query("application/json", ""), Query("*/*", "format=json"), Query("", "a&format=json")],
+)
+def test_programs_get_json(query: Query) -> None:
+    page = statusz.render(query, STATUS)
+    assert (page.content_type, json.loads(page.body)) == ("application/json", STATUS)
+
+
+def test_people_get_html_in_which_nothing_is_markup_that_a_client_sent() -> None:
+    page = statusz.render(Query("text/html", ""), STATUS)
+    assert page.content_type.startswith("text/html")
+    assert "/&lt;script&gt;" in page.body
+    assert "<script>" not in page.body
+    assert "<th>--port-https<td>8443" in page.body
+
+
+def test_envoys_counts_replace_the_engines_zeros_and_nothing_else() -> None:
+    engine = "atenet_router_tunnels 0\natenet_router_tunnels_opened_total 0\nother 0\n# EOF\n"
+    traffic = Traffic(
+        requests=1,
+        client_connections=2,
+        worker_connections=3,
+        worker_connections_opened=4,
+        tunnels=5,
+        tunnels_opened=6,
+    )
+    assert merge(engine, traffic) == (
+        "atenet_router_tunnels 5\natenet_router_tunnels_opened_total 6\nother 0\n# EOF\n"
+    )
+    assert merge(engine, None) == engine
+
+
+def test_envoys_statistics_are_read_line_by_line() -> None:
+    text = "http.ingress.downstream_rq_active: 3\nno number: x\n\nhttp.x: P0(nan,1)\n"
+    assert parse_stats(text) == {"http.ingress.downstream_rq_active": 3}
