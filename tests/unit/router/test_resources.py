@@ -113,7 +113,7 @@ def test_a_collector_adds_spans_and_its_cluster() -> None:
 
 
 def test_a_field_that_envoys_api_does_not_know_is_named() -> None:
-    with pytest.raises(AteError, match="'web'.*stat_prefixx"):
+    with pytest.raises(AteError, match=r"'web'.*stat_prefixx"):
         parse(LISTENER, {"name": "web", "stat_prefixx": "a"})
 
 
