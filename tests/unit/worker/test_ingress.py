@@ -54,9 +54,11 @@ async def test_no_request_reaches_an_actor_that_is_not_ready(here: Node, router:
 
 @pytest.mark.conformance("T-05")
 async def test_a_suspend_refuses_new_tunnels_and_resets_the_old_after_the_grace(
-    here: Node, router: RouterEnd
+    here: Node,
 ) -> None:
-    handle = here.handle("worker-1", UID)
+    worker = await here.start_worker("patient", "--suspend-grace", "6s")
+    router = await RouterEnd.connect(here.identity, worker.addresses["atunnel"])
+    handle = here.handle("patient", UID)
     await here.run(handle, template(probe=http_probe()))
     kept = await router.tunnel("team/agent")
     assert await router.get(kept) == b"hello"
@@ -72,6 +74,7 @@ async def test_a_suspend_refuses_new_tunnels_and_resets_the_old_after_the_grace(
     assert ended.reset is not None, "a suspend is never a clean end"
     assert not ended.ended
     await storing
+    await router.close()
 
 
 @pytest.mark.conformance("T-05")
