@@ -26,19 +26,19 @@ class Source:
 
     def __init__(self, text: str) -> None:
         """Raises SourceError: not YAML, not one mapping, or a key that stands twice."""
-        loader = yaml.SafeLoader(text)
         try:
+            loader = yaml.SafeLoader(text)
             self._root = loader.get_single_node()
             self.data: dict[str, Any] = {} if self._root is None else self._construct(loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
-            raise SourceError(
-                error.problem or "not YAML", mark.line + 1 if mark else None
-            ) from error
-        except yaml.YAMLError as error:
+            raise SourceError(error.problem or "not YAML", mark.line + 1 if mark else None) from error
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise SourceError(f"not text: character #x{error.character:04x}", line) from error
+        except (ValueError, RecursionError) as error:
+            # Scalars that look like dates or numbers and are none; nesting without end.
             raise SourceError(f"not YAML: {error}") from error
-        finally:
-            loader.dispose()
 
     def _construct(self, loader: yaml.SafeLoader) -> dict[str, Any]:
         if not isinstance(self._root, yaml.MappingNode):

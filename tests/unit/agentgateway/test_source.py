@@ -45,6 +45,9 @@ def test_an_empty_text_is_an_empty_mapping() -> None:
         ("a:\n- b: 1\n  b: 2\n", 3, "the key `b` stands twice"),
         ("a: *nowhere\n", 1, "found undefined alias"),
         ("a: 1\n---\nb: 2\n", 2, "but found another document"),
+        ("a: 1\nb: \x08", 2, "not text: character #x0008"),
+        ("a: 2026-13-99\n", None, "month must be in 1..12"),
+        ("[" * 5000, None, "not YAML"),
         ("a: !!python/object:os.system 1\n", 1, "could not determine a constructor"),
     ],
 )

@@ -4,7 +4,7 @@
 //! by unanswered pings: with the limits of [`Watch`] a control plane that moved is found again within 13 s.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -63,9 +63,27 @@ struct Shared {
     tls: ClientTls,
     watch: Watch,
     current: ArcSwapOption<SendRequest<Body>>,
-    /// Held while connecting: callers share one attempt.
-    connecting: Mutex<()>,
+    connecting: Connecting,
     ping_doublings: Arc<AtomicU32>,
+}
+
+/// Callers that need a connection share one attempt at it.
+struct Connecting {
+    /// The last failure; held while connecting.
+    last: Mutex<Status>,
+    /// Attempts that ended.
+    ended: AtomicU64,
+    down: AtomicBool,
+}
+
+impl Default for Connecting {
+    fn default() -> Self {
+        Self {
+            last: Mutex::new(Status::unavailable("never tried")),
+            ended: AtomicU64::new(0),
+            down: AtomicBool::new(false),
+        }
+    }
 }
 
 impl Connection {
@@ -81,7 +99,7 @@ impl Connection {
             tls,
             watch,
             current: ArcSwapOption::empty(),
-            connecting: Mutex::new(()),
+            connecting: Connecting::default(),
             ping_doublings: Arc::default(),
         })))
     }
@@ -138,16 +156,40 @@ impl Shared {
         if let Some(sender) = self.usable() {
             return Ok(sender);
         }
-        let _one_at_a_time = self.connecting.lock().await;
+        let before = self.connecting.ended.load(Ordering::Acquire);
+        let mut last = self.connecting.last.lock().await;
         if let Some(sender) = self.usable() {
             return Ok(sender);
         }
-        let sender = match tokio::time::timeout(self.watch.connect_limit, self.connect()).await {
-            Ok(connected) => connected?,
-            Err(_elapsed) => return Err(self.unavailable("cannot connect", "took too long")),
-        };
-        self.current.store(Some(Arc::new(sender.clone())));
-        Ok(sender)
+        if self.connecting.ended.load(Ordering::Acquire) != before {
+            // An attempt failed while this caller waited for its turn: it failed for both.
+            return Err(last.clone());
+        }
+        let connected = self.connect_in_time().await;
+        match &connected {
+            Ok(sender) => self.current.store(Some(Arc::new(sender.clone()))),
+            Err(status) => *last = status.clone(),
+        }
+        self.note(connected.as_ref().err());
+        self.connecting.ended.fetch_add(1, Ordering::AcqRel);
+        connected
+    }
+
+    async fn connect_in_time(&self) -> Result<SendRequest<Body>, Status> {
+        match tokio::time::timeout(self.watch.connect_limit, self.connect()).await {
+            Ok(connected) => connected,
+            Err(_elapsed) => Err(self.unavailable("cannot connect", "took too long")),
+        }
+    }
+
+    /// Said when it changes, not for each of many attempts.
+    fn note(&self, failure: Option<&Status>) {
+        let was_down = self.connecting.down.swap(failure.is_some(), Ordering::AcqRel);
+        match failure {
+            None => tracing::info!(address = %self.address, "connected to the control plane"),
+            Some(status) if !was_down => tracing::warn!(problem = status.message(), "the control plane is unreachable"),
+            Some(status) => tracing::debug!(problem = status.message(), "the control plane is still unreachable"),
+        }
     }
 
     fn usable(&self) -> Option<SendRequest<Body>> {
@@ -164,7 +206,6 @@ impl Shared {
             .handshake(TokioIo::new(tls))
             .await
             .map_err(|error| self.unavailable("cannot connect", error))?;
-        tracing::info!(address = %self.address, "connected to the control plane");
         let (address, doublings) = (self.address.clone(), self.ping_doublings.clone());
         tokio::spawn(async move {
             let Err(error) = connection.await else { return };
@@ -210,7 +251,6 @@ impl Shared {
     }
 
     fn unavailable(&self, what: &str, why: impl std::fmt::Display) -> Status {
-        tracing::warn!(address = %self.address, %why, "control plane: {what}");
         Status::unavailable(format!("control plane {}: {what}: {why}", self.address))
     }
 }

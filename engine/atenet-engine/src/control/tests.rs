@@ -63,6 +63,19 @@ async fn a_listener_that_never_finishes_tls_is_given_up() {
 }
 
 #[tokio::test]
+async fn callers_do_not_queue_for_attempts_of_their_own() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", false)) }).await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let config = ControlConfig { address: silent.local_addr().unwrap().to_string(), ..api.config() };
+    let control = Control::watched(&config, quick()).unwrap();
+    let calls = (0..20).map(|_| resumed(&control));
+    // One after the other they would take ten seconds.
+    let limit = Duration::from_secs(4);
+    let all = tokio::time::timeout(limit, futures_util::future::join_all(calls)).await.unwrap();
+    assert!(all.iter().all(|answer| answer.as_ref().unwrap_err().code() == Code::Unavailable));
+}
+
+#[tokio::test]
 async fn a_restarted_control_plane_is_found_without_a_failed_call() {
     let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", false)) }).await;
     let config = api.config();
