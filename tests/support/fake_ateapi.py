@@ -112,6 +112,12 @@ class FakeAteapi(ateapi_pb2_grpc.ControlServicer):
         response = await self.ResumeActor(pb.ResumeActorRequest(actor=request.actor), context)
         return response.actor
 
+    async def ListActors(
+        self, request: pb.ListActorsRequest, context: grpc.aio.ServicerContext
+    ) -> pb.ListActorsResponse:
+        """The Envoy router's look at whether anybody answers."""
+        return pb.ListActorsResponse()
+
     async def _enter(self, actor: str, context: grpc.aio.ServicerContext) -> None:
         metadata = {
             key: value

@@ -100,7 +100,8 @@ class Origin:
         self.connections += 1
         self.open_connections += 1
         try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            # Only `close` cancels, and Python 3.11's streams cannot stand a cancelled task.
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._serve(reader, writer)
         finally:
             self.open_connections -= 1

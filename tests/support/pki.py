@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 ROUTER_ID = "spiffe://cluster.local/ns/ate-system/sa/atenet-router"
 API_ID = "spiffe://cluster.local/ns/ate-system/sa/ate-api-server"
 WORKER_ID = "spiffe://cluster.local/ns/default/sa/local"
+EDGE_CLIENT_ID = "spiffe://cluster.local/ns/web/sa/frontend"
 API_NAME = "api.ate-system.svc"
 ROUTER_NAME = "atenet-router.ate-system.svc"
 
@@ -117,6 +118,8 @@ class Pki:
         self.api = self.write("api-service.pem", self.services.issue(dns=[API_NAME]))
         self.worker = self.write("worker-pod.pem", self.pods.issue(uris=[WORKER_ID]))
 
+        self.edge_credential = self.write("client-pod.pem", self.pods.issue(uris=[EDGE_CLIENT_ID]))
+
     def write(self, name: str, content: bytes, *, mode: int = 0o600) -> Path:
         path = self.root / name
         path.write_bytes(content)
@@ -127,6 +130,12 @@ class Pki:
         """What a client of the router verifies it with."""
         context = ssl.create_default_context(cadata=self.services.pem.decode())
         context.set_alpn_protocols(list(alpn))
+        return context
+
+    def known_client(self, alpn: Sequence[str]) -> ssl.SSLContext:
+        """The same for a client that the Envoy dataplane's list names."""
+        context = self.edge_client(alpn)
+        context.load_cert_chain(self.edge_credential)
         return context
 
     def worker_server(self, credential: Path | None = None) -> ssl.SSLContext:

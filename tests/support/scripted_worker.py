@@ -171,7 +171,9 @@ class ScriptedWorker:
         if task is not None:
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
-        await connection.serve()
+        # Only `close` cancels, and Python 3.11's streams cannot stand a cancelled task.
+        with contextlib.suppress(asyncio.CancelledError):
+            await connection.serve()
 
     async def close(self) -> None:
         if self._server is None:

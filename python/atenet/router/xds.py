@@ -83,7 +83,7 @@ class XdsServer:
                 continue
             wanted = frozenset(request.resource_names)
             if request.response_nonce and subscriptions.get(request.type_url) == wanted:
-                self._took(request.type_url)
+                self._took(request.type_url, wanted)
                 continue
             subscriptions[request.type_url] = wanted
             yield self._response(request.type_url, wanted)
@@ -100,7 +100,10 @@ class XdsServer:
                 response.resources.add().CopyFrom(resource)
         return response
 
-    def _took(self, type_url: str) -> None:
+    def _took(self, type_url: str, wanted: frozenset[str]) -> None:
+        # Secrets are asked for by name, more of them each time: only the last such ACK speaks of all.
+        if wanted and not wanted >= self._snapshot.resources.get(type_url, {}).keys():
+            return
         self._accepted.add(type_url)
         if self._accepted >= self._snapshot.resources.keys() and not self._verdict.done():
             self._verdict.set_result(None)

@@ -103,6 +103,20 @@ async def test_it_is_accepted_when_every_kind_has_been_taken(snapshot: Snapshot)
         await asyncio.wait_for(accepted, 5)
 
 
+async def test_some_of_the_secrets_are_not_all_of_them(snapshot: Snapshot) -> None:
+    async with serving(snapshot) as (server, client):
+        for kind in snapshot.resources.keys() - {SECRET}:
+            await client.take(kind)
+        names = sorted(snapshot.resources[SECRET])
+        for asked in (names[:1], names):
+            assert not server.is_accepted
+            await client.say(SECRET, resource_names=asked)
+            answer = await client.hear()
+            await client.say(SECRET, resource_names=asked, response_nonce=answer.nonce)
+        await asyncio.wait_for(server.accepted(), 5)
+        assert server.is_accepted
+
+
 async def test_a_refusal_is_an_error_with_envoys_own_words(snapshot: Snapshot) -> None:
     async with serving(snapshot) as (server, client):
         await client.say(CLUSTER)
