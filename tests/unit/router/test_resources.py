@@ -95,6 +95,10 @@ def test_the_stream_idle_limit_is_the_flags() -> None:
     assert set(limits) == {"7.0s"}
 
 
+def test_interim_answers_of_actors_pass() -> None:
+    assert set(found(listeners(settings()), "proxy_100_continue")) == {True}
+
+
 def test_no_cluster_keeps_envoys_limit_of_1024() -> None:
     for cluster in clusters(settings(), 1):
         (limits,) = found(cluster, "thresholds")

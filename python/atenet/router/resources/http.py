@@ -73,6 +73,8 @@ def _manager(
         "server_header_transformation": "PASS_THROUGH",
         "use_remote_address": chain != names.CHAIN_CONNECTED,
         "skip_xff_append": True,
+        # All interim answers are the actor's own, 103 included; Envoy knows no finer choice.
+        "proxy_100_continue": True,
     }
     if settings.otlp_collector_address and chain != names.CHAIN_CONNECT:
         manager["tracing"] = tracing(settings.otlp_collector_address)
