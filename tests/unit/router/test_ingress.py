@@ -86,21 +86,6 @@ async def test_refusals_are_those_of_the_table(start: Start) -> None:
     assert (ambiguous.status, ambiguous.head.get("ate-reason")) == (400, "bad-request")
 
 
-async def test_a_connect_carries_requests_to_the_port_it_names(start: Start) -> None:
-    stage = await start()
-    actor, default = await stage.actor(answering(500))
-    other = await stage.origin(echo, port=7001, address=default.address)
-    inside = await RawHttp1.open(stage.router.connect)
-    stage.closing(inside.close)
-    await inside.send(request("CONNECT", "any:7001", ("host", "any:7001"), actor.header))
-    assert (await inside.head()).status == 200
-    for path in ("/one", "/two"):
-        target = ("ate-target-actor", "somebody/else")
-        assert (await inside.ask(request("GET", path, ("host", "a"), target))).status == 200
-    assert [head.target for head in other.heads] == ["/one", "/two"]
-    assert default.exchanges == []
-
-
 async def test_a_worker_with_another_identity_gets_no_byte(start: Start) -> None:
     stage = await start()
     origin = await stage.origin(echo)
