@@ -17,6 +17,7 @@ pub use encode::{chunk_end, chunk_head, last_chunk, request_head, response_head}
 pub use fields::{Fields, Kind, list_members};
 pub use framing::{Framing, keep_alive, request_framing, response_framing};
 pub use head::{
-    HeadError, RequestHead, ResponseHead, Version, head_end, parse_request, parse_response, parse_trailers,
+    HeadError, RequestHead, ResponseHead, Version, head_end, host_is_sane, parse_request, parse_response,
+    parse_trailers,
 };
 pub use reader::{ReadError, Reader};

@@ -1,5 +1,7 @@
 //! Byte streams between a client, a tunnel and an actor: chunks in, buffers out, truthful ends.
 
+mod corked;
+mod duplex;
 mod h2;
 mod idle;
 mod io;
@@ -12,12 +14,14 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-pub use self::h2::{H2Duplex, H2Sink, H2Source, reset_error};
+pub(crate) use self::corked::{Corked, Flusher, Heard};
+pub use self::duplex::{Duplex, H2Duplex};
+pub use self::h2::{H2Sink, H2Source, reset_error};
 pub use idle::Idle;
 pub use io::{IoSink, IoSource, Prefixed, Reset};
 pub use outbox::Outbox;
 pub use relay::{Relayed, relay};
-pub use split::{TlsReadHalf, TlsWriteHalf, split_tls};
+pub use split::{ReadHalf, Socket, WriteHalf, reunite, split};
 
 /// The receiving half of a stream. An empty chunk is its clean end; a reset is an error.
 pub trait Source: Send {

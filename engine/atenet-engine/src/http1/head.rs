@@ -178,7 +178,8 @@ fn check_host(fields: &Fields, version: Version) -> Result<(), HeadError> {
 }
 
 /// A host and an optional port; anything that another parser could read differently is refused.
-pub(crate) fn host_is_sane(host: &[u8]) -> bool {
+#[must_use]
+pub fn host_is_sane(host: &[u8]) -> bool {
     host.iter()
         .all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b'?' | b'#' | b'@' | b',' | b'\\' | b'"' | b'<' | b'>'))
 }

@@ -49,25 +49,9 @@ impl<S: Source> Reader<S> {
         &self.chunk
     }
 
-    /// Takes what was read and not yet used.
-    pub fn take_buffered(&mut self) -> Bytes {
-        self.scanned = 0;
-        std::mem::take(&mut self.chunk)
-    }
-
     /// The stream, and what was read of it and not yet used.
     pub fn into_parts(self) -> (S, Bytes) {
         (self.source, self.chunk)
-    }
-
-    pub fn source_mut(&mut self) -> &mut S {
-        &mut self.source
-    }
-
-    /// Whether the peer has ended its side and everything was used.
-    #[must_use]
-    pub fn at_end(&self) -> bool {
-        self.ended && self.chunk.is_empty()
     }
 
     /// The next head, `None` when the stream ended cleanly between messages.
@@ -143,6 +127,13 @@ impl<S: Source> Reader<S> {
             self.chunk = join(std::mem::take(&mut self.chunk), &chunk);
         }
         Poll::Ready(Ok(!self.ended))
+    }
+}
+
+/// Raw bytes, what is buffered first.
+impl<S: Source> Source for Reader<S> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        self.poll_raw(cx)
     }
 }
 

@@ -8,8 +8,8 @@ use http::Method;
 
 use super::party::{ActorError, ActorRecv, ActorSend};
 use crate::http1::{
-    BodyDecoder, Fields, Frame, Framing, Reader, RequestHead, ResponseHead, chunk_end, chunk_head, keep_alive,
-    last_chunk, parse_response, request_head, response_framing,
+    BodyDecoder, Fields, Frame, Framing, ReadError, Reader, RequestHead, ResponseHead, chunk_end, chunk_head,
+    keep_alive, last_chunk, parse_response, request_head, response_framing,
 };
 use crate::pipe::{H2Sink, H2Source, Outbox, Sink};
 use crate::tunnel::client::ActorConn;
@@ -79,15 +79,12 @@ impl ActorSend for Send<'_> {
 
 impl ActorRecv for Recv<'_> {
     fn poll_head(&mut self, cx: &mut Context<'_>, into: &mut ResponseHead) -> Poll<Result<(), ActorError>> {
-        let broken = ActorError::Broken { silent: self.silent && self.reader.buffered().is_empty() };
         let head = match ready!(self.reader.poll_head(cx, HEAD_LIMIT)) {
             Ok(Some(head)) => head,
-            Ok(None) => return Poll::Ready(Err(broken)),
-            Err(crate::http1::ReadError::Head(_)) => return Poll::Ready(Err(ActorError::Protocol)),
-            Err(_) => {
-                return Poll::Ready(Err(ActorError::Broken {
-                    silent: self.silent && self.reader.buffered().is_empty(),
-                }));
+            Err(ReadError::Head(_)) => return Poll::Ready(Err(ActorError::Protocol)),
+            Ok(None) | Err(_) => {
+                let silent = self.silent && self.reader.buffered().is_empty();
+                return Poll::Ready(Err(ActorError::Broken { silent, code: None }));
             }
         };
         self.silent = false;
@@ -106,6 +103,6 @@ impl ActorRecv for Recv<'_> {
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, ActorError>> {
-        self.reader.poll_frame(cx, &mut self.body).map_err(|_| ActorError::Broken { silent: false })
+        self.reader.poll_frame(cx, &mut self.body).map_err(|_| ActorError::Broken { silent: false, code: None })
     }
 }

@@ -6,13 +6,13 @@ use std::task::Poll;
 use http::{Method, StatusCode};
 use tokio::time::Instant;
 
-use super::actor_http1;
 use super::gateway::{Front, Reached};
-use super::headers;
 use super::party::{ActorError, RequestBody, Responder};
 use super::pump::{End, Pump, Tally};
 use super::refuse::{Asked, refuse};
 use super::route::{Plan, Scope, is_idempotent, plan};
+use super::{actor_http1, grpc, headers};
+use crate::actor_ref::ActorRef;
 use crate::assignment::{Disposition, Resolved};
 use crate::http1::{Framing, HeadError, Kind, RequestHead, ResponseHead};
 use crate::pipe::Idle;
@@ -30,12 +30,18 @@ pub(super) struct Scratch {
     pub(super) idle: Idle,
 }
 
+impl Scratch {
+    pub(super) fn new(front: &Front) -> Self {
+        Self { response: ResponseHead::default(), idle: Idle::new(front.gateway.limits.stream_idle) }
+    }
+}
+
 /// How a request went, for whoever owns the client's connection.
 pub(super) enum Carried {
-    /// An answer is complete and queued. `whole`: the request's body was carried to its end.
-    Answered { whole: bool },
+    /// An answer is complete and sent.
+    Answered,
     /// The actor accepted the WebSocket; the head waits in the scratch.
-    Switched(Box<(ActorConn, Record)>),
+    Switched(Box<ActorConn>, Box<Record>),
     /// The client left, or the answer had to be cut.
     Over,
 }
@@ -43,19 +49,20 @@ pub(super) enum Carried {
 /// What is known of a request so far.
 pub(super) struct Record {
     start: Instant,
-    actor: Option<crate::actor_ref::ActorRef>,
+    pub(super) actor: Option<ActorRef>,
     method: Method,
-    resolved: Option<Resolved>,
-    routed: Option<Instant>,
+    pub(super) resolved: Option<Resolved>,
+    pub(super) routed: Option<Instant>,
     trace: Trace,
     pub(super) tally: Tally,
 }
 
 impl Record {
-    fn new(front: &Front, request: &RequestHead) -> Self {
-        let incoming = request.fields.get(Kind::Traceparent).and_then(|value| std::str::from_utf8(value).ok());
+    /// `incoming`: the request's W3C trace context, if any.
+    pub(super) fn new(front: &Front, method: &Method, incoming: Option<&[u8]>) -> Self {
+        let incoming = incoming.and_then(|value| std::str::from_utf8(value).ok());
         let trace = front.gateway.telemetry.trace(incoming);
-        let (start, method) = (Instant::now(), request.method.clone());
+        let (start, method) = (Instant::now(), method.clone());
         Self { start, actor: None, method, resolved: None, routed: None, trace, tally: Tally::default() }
     }
 
@@ -91,36 +98,38 @@ pub(super) async fn carry<B: RequestBody, R: Responder>(
     client: (&mut B, &mut R),
     scratch: &mut Scratch,
 ) -> Carried {
-    let mut record = Record::new(front, request);
+    let mut record = Record::new(front, &request.method, request.fields.get(Kind::Traceparent));
     let (body, responder) = client;
     let asked = Asked { method: &record.method.clone(), grpc: headers::is_grpc(&request.fields), allow: allow(front) };
     let planned = framing.map_err(|_| Refusal::BadRequest).and_then(|framing| plan(&front.scope, request, framing));
     let ended = match planned {
-        Err(refusal) => Ended::Refused(refusal, true),
+        Err(refusal) => Ended::Refused(refusal),
         Ok(mut plan) => {
             record.actor = Some(plan.actor.clone());
-            plan.trace = record.trace.clone();
+            plan.trace.clone_from(&record.trace);
             headers::to_actor(&mut request.fields, plan.framing, plan.websocket);
             if let Some(header) = plan.trace.header() {
                 // After the client's hop is gone: naming it in `Connection` does not end the trace.
                 request.fields.set(b"traceparent", header.as_bytes());
             }
-            attempt(front, &plan, request, (body, responder), scratch, &mut record).await
+            let client = (body, &mut *responder);
+            if plan.grpc {
+                grpc::attempt(front, &plan, request, client, scratch, &mut record).await
+            } else {
+                attempt(front, &plan, request, client, scratch, &mut record).await
+            }
         }
     };
     settle(front, ended, responder, asked, record).await
 }
 
 /// How the attempts at a request ended.
-enum Ended {
-    Served {
-        whole: bool,
-    },
-    Switched(ActorConn),
-    /// `whole`: nothing of the request's body is left unread.
-    Refused(Refusal, bool),
+pub(super) enum Ended {
+    Served,
+    Switched(Box<ActorConn>),
+    Refused(Refusal),
     Gone,
-    Cut,
+    Cut(Option<u32>),
 }
 
 async fn settle<R: Responder>(
@@ -131,23 +140,23 @@ async fn settle<R: Responder>(
     mut record: Record,
 ) -> Carried {
     match ended {
-        Ended::Served { whole } => {
+        Ended::Served => {
             record.close(front, Outcome::Served);
-            Carried::Answered { whole }
+            Carried::Answered
         }
-        Ended::Switched(conn) => Carried::Switched(Box::new((conn, record))),
-        Ended::Refused(refusal, whole) => {
+        Ended::Switched(conn) => Carried::Switched(conn, Box::new(record)),
+        Ended::Refused(refusal) => {
             record.tally.status = Some(refuse(responder, refusal, asked));
             let flushed = poll_fn(|cx| responder.poll_flush(cx)).await;
             record.close(front, Outcome::Refused(refusal));
-            if flushed.is_ok() { Carried::Answered { whole } } else { Carried::Over }
+            if flushed.is_ok() { Carried::Answered } else { Carried::Over }
         }
         Ended::Gone => {
             record.close(front, Outcome::ClientGone);
             Carried::Over
         }
-        Ended::Cut => {
-            responder.cut();
+        Ended::Cut(code) => {
+            responder.cut(code);
             record.close(front, Outcome::UpstreamReset);
             Carried::Over
         }
@@ -172,7 +181,7 @@ async fn attempt<B: RequestBody, R: Responder>(
         record.routed.get_or_insert_with(Instant::now);
         let Reached { to: mut conn, resolved } = match reached {
             Ok(reached) => reached,
-            Err(refusal) => return Ended::Refused(refusal, !plan.framing.has_body()),
+            Err(refusal) => return Ended::Refused(refusal),
         };
         let (mut reusable, dead_before) = (false, conn.reused);
         let halves = actor_http1::begin(&mut conn, request, plan.framing, &mut reusable);
@@ -183,7 +192,7 @@ async fn attempt<B: RequestBody, R: Responder>(
         let end = pump.run().await;
         record.tally = std::mem::take(&mut pump.tally);
         drop(pump);
-        if let End::Failed(ActorError::Broken { silent }) = end {
+        if let End::Failed(ActorError::Broken { silent, .. }) = end {
             front.gateway.routes.forget(&plan.actor, resolved.generation);
             let safe = !record.tally.sent || is_idempotent(&request.method);
             let worth_it = dead_before || !conn.worker_lives();
@@ -197,26 +206,33 @@ async fn attempt<B: RequestBody, R: Responder>(
 }
 
 fn conclude(front: &Front, plan: &Plan, end: End, conn: ActorConn, reusable: bool, head: &ResponseHead) -> Ended {
-    let bodiless = !plan.framing.has_body();
     match end {
         End::Done { whole } => {
             if whole && reusable && !front.gateway.drain.is_draining() {
                 front.gateway.tunnels.put_idle(conn);
             }
-            Ended::Served { whole }
+            Ended::Served
         }
-        End::Switched if plan.websocket && headers::confirms_websocket(&head.fields) => Ended::Switched(conn),
-        End::Switched => Ended::Refused(Refusal::ActorConnectFailed, bodiless),
+        End::Switched if plan.websocket && headers::confirms_websocket(&head.fields) => Ended::Switched(Box::new(conn)),
+        other => unserved(other),
+    }
+}
+
+/// What the other ends mean to the client, whatever the actor's protocol.
+pub(super) fn unserved(end: End) -> Ended {
+    match end {
+        End::Done { .. } => Ended::Served,
         End::ClientGone => Ended::Gone,
-        End::BadRequest => Ended::Refused(Refusal::BadRequest, false),
-        End::Failed(_) => Ended::Refused(Refusal::ActorConnectFailed, bodiless),
-        End::Cut | End::Idle { answered: true } => Ended::Cut,
-        End::Idle { answered: false } => Ended::Refused(Refusal::IdleTimeout, bodiless),
+        End::BadRequest => Ended::Refused(Refusal::BadRequest),
+        End::Switched | End::Failed(_) => Ended::Refused(Refusal::ActorConnectFailed),
+        End::Cut(code) => Ended::Cut(code),
+        End::Idle { answered: true } => Ended::Cut(None),
+        End::Idle { answered: false } => Ended::Refused(Refusal::IdleTimeout),
     }
 }
 
 /// Resolves when the client leaves while its request is being routed.
-async fn gone<B: RequestBody, R: Responder>(body: &mut B, responder: &mut R) {
+pub(super) async fn gone<B: RequestBody, R: Responder>(body: &mut B, responder: &mut R) {
     poll_fn(|cx| {
         let left = body.poll_gone(cx).is_ready() || responder.poll_gone(cx).is_ready();
         if left { Poll::Ready(()) } else { Poll::Pending }

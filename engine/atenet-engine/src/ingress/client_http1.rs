@@ -142,7 +142,7 @@ impl<K: Sink> Responder for Respond<'_, K> {
         }
     }
 
-    fn cut(&mut self) {
+    fn cut(&mut self, _: Option<u32>) {
         self.keep = false;
         self.was_cut = true;
         if self.mode == Mode::UntilClose {

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::resolve::Resolver;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
-use crate::tunnel::client::{ActorConn, OpenError, Tunnel, TunnelClient};
+use crate::tunnel::client::{ActorConn, ActorH2, OpenError, Tunnel, TunnelClient};
 
 /// One per router.
 pub(super) struct Gateway {
@@ -94,6 +94,12 @@ pub(super) struct Reached<T> {
     pub(super) resolved: Resolved,
 }
 
+/// Where an HTTP/2 request to an actor goes.
+pub(super) enum Http2 {
+    Open(ActorH2),
+    Fresh(Tunnel),
+}
+
 impl Gateway {
     /// A connection that speaks HTTP/1.1: an idle one of this activation, else a fresh tunnel.
     /// `fresh`: an idle one has just failed.
@@ -110,6 +116,16 @@ impl Gateway {
         };
         let make = |tunnel, resolved: &Resolved| ActorConn::new(tunnel, resolved.assignment.clone(), plan.port);
         self.reach(plan, idle, make, noted).await
+    }
+
+    /// A connection that speaks HTTP/2: the one that is open, else a fresh tunnel to begin one in.
+    pub(super) async fn reach_http2(
+        &self,
+        plan: &Plan,
+        noted: &mut Option<Resolved>,
+    ) -> Result<Reached<Http2>, Refusal> {
+        let open = |resolved: &Resolved| self.tunnels.shared(&resolved.assignment, plan.port).map(Http2::Open);
+        self.reach(plan, open, |tunnel, _| Http2::Fresh(tunnel), noted).await
     }
 
     /// A tunnel of its own.

@@ -54,6 +54,11 @@ pub(super) fn to_actor(fields: &mut Fields, framing: Framing, websocket: bool) {
     }
 }
 
+/// A request's fields, ready for an HTTP/1.1 actor, as HTTP/2 wants them: no hop's fields but `te`.
+pub(super) fn for_http2(fields: &mut Fields) {
+    fields.retain(|kind, _, _| !matches!(kind, Kind::Host | Kind::Connection | Kind::TransferEncoding | Kind::Upgrade));
+}
+
 /// A response's fields for the client, its framing left to whoever writes it.
 pub(super) fn to_client(fields: &mut Fields) {
     remove_hop(fields);

@@ -1,5 +1,8 @@
 use super::*;
 
+/// Fields as they came, how the body is framed, and what reaches the actor.
+type Case<'a> = (&'a [(&'a str, &'a str)], Framing, &'a [&'a str]);
+
 fn fields(text: &[(&str, &str)]) -> Fields {
     let mut fields = Fields::new();
     for (name, value) in text {
@@ -14,7 +17,7 @@ fn text(fields: &Fields) -> Vec<String> {
 
 #[test]
 fn what_reaches_the_actor() {
-    let cases: &[(&[(&str, &str)], Framing, &[&str])] = &[
+    let cases: &[Case] = &[
         (&[("Host", "a:81"), ("Accept", "*/*")], Framing::Empty, &["Host: a:81", "Accept: */*"]),
         // All Connection lines are one list, an empty one included (case B009).
         (

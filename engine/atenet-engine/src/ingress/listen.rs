@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::gateway::Front;
-use super::{serve_http1, serve_http2};
+use super::sniff::{Spoken, spoken};
+use super::{connect, serve_http1, serve_http2};
 use crate::config::Mode;
 use crate::http1::Reader;
-use crate::pipe::{IoSink, IoSource, Prefixed, split_tls};
+use crate::pipe::{IoSink, IoSource, Prefixed, Sink, Source, reunite, split};
 use crate::tls::ServerTls;
 
 const BACKLOG: u32 = 4096;
 /// After an accept that failed for want of descriptors.
 const BREATHE: Duration = Duration::from_millis(50);
-/// What an HTTP/2 client says first; no HTTP/1.1 request begins so.
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// One bound listener.
 pub(super) struct Listener {
@@ -54,12 +54,13 @@ impl Listener {
             match accepted {
                 Ok((stream, permit)) => {
                     let (listener, guard) = (this.clone(), drain.guard());
+                    let open = this.front.gateway.telemetry.client_connection();
                     tokio::spawn(async move {
                         tokio::select! {
                             () = listener.serve(stream) => {}
                             () = listener.front.gateway.drain.forced() => {}
                         }
-                        drop((permit, guard));
+                        drop((permit, guard, open));
                     });
                 }
                 Err(error) => {
@@ -87,20 +88,17 @@ impl Listener {
     }
 
     async fn serve_plain(&self, stream: TcpStream) {
-        let (read, write) = stream.into_split();
+        let (read, write) = split(stream);
         let mut reader = Reader::new(IoSource::new(read));
-        if self.mode == Mode::Direct {
-            match first_bytes(&mut reader, self.front.gateway.limits.client_idle, &self.front).await {
-                None => return,
-                Some(first) if PREFACE.starts_with(&first[..first.len().min(PREFACE.len())]) => {
-                    let (source, first) = reader.into_parts();
-                    let Ok(stream) = source.into_inner().reunite(write) else { return };
-                    return serve_http2::serve(self.front.clone(), Prefixed::new(first, stream)).await;
-                }
-                Some(_) => {}
-            }
+        let Some(first) = first_bytes(&mut reader, self.front.gateway.limits.client_idle, &self.front).await else {
+            return;
+        };
+        if spoken(&first) != Spoken::Http2 {
+            return self.serve_http1(reader, IoSink::new(write)).await;
         }
-        self.serve_http1(reader, IoSink::new(write)).await;
+        let (source, first) = reader.into_parts();
+        let Some(stream) = reunite(source.into_inner(), write) else { return };
+        self.serve_http2(Prefixed::new(first, stream)).await;
     }
 
     async fn serve_tls(&self, tls: &ServerTls, stream: TcpStream) {
@@ -111,23 +109,29 @@ impl Listener {
             Err(_) => return tracing::debug!(listener = %self.front.listener, "no TLS handshake in time"),
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-            return serve_http2::serve(self.front.clone(), stream).await;
+            return self.serve_http2(stream).await;
         }
-        let (read, write) = split_tls(stream);
+        let (read, write) = split(stream);
         self.serve_http1(Reader::new(IoSource::new(read)), IoSink::new(write)).await;
     }
 
-    async fn serve_http1<S, K>(&self, reader: Reader<S>, sink: K)
-    where
-        S: crate::pipe::Source,
-        K: crate::pipe::Sink,
-    {
-        serve_http1::serve(self.front.clone(), reader, sink).await;
+    async fn serve_http1<S: Source + Unpin, K: Sink + Unpin>(&self, reader: Reader<S>, sink: K) {
+        match self.mode {
+            Mode::Direct => serve_http1::serve(self.front.clone(), reader, sink).await,
+            Mode::Connect => connect::serve_http1(self.front.clone(), reader, sink).await,
+        }
+    }
+
+    async fn serve_http2<T: AsyncRead + AsyncWrite + Unpin + Send>(&self, io: T) {
+        match self.mode {
+            Mode::Direct => serve_http2::serve(self.front.clone(), io).await,
+            Mode::Connect => connect::serve_http2(self.front.clone(), io).await,
+        }
     }
 }
 
 /// Enough of a connection's first bytes to tell HTTP/2 from HTTP/1.1; none when there will be none.
-async fn first_bytes<S: crate::pipe::Source>(reader: &mut Reader<S>, limit: Duration, front: &Front) -> Option<Bytes> {
+async fn first_bytes<S: Source>(reader: &mut Reader<S>, limit: Duration, front: &Front) -> Option<Bytes> {
     let read = async {
         // "PRI" is no other method's beginning.
         while reader.buffered().len() < 3 {

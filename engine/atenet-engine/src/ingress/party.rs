@@ -40,8 +40,8 @@ pub(super) trait Responder: Send {
 
     fn end(&mut self, trailers: Option<Box<Fields>>);
 
-    /// The response will not be completed: its end must not look clean.
-    fn cut(&mut self);
+    /// The response will not be completed: its end must not look clean. `code`: the HTTP/2 error to pass on.
+    fn cut(&mut self, code: Option<u32>);
 
     /// Bytes that wait to be sent.
     fn queued(&self) -> usize;
@@ -55,8 +55,8 @@ pub(super) trait Responder: Send {
 /// Why an actor's answer stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ActorError {
-    /// The stream broke or ended; `silent`: before any byte of an answer.
-    Broken { silent: bool },
+    /// The stream broke or ended; `silent`: before any byte of an answer; `code`: the HTTP/2 error that it gave.
+    Broken { silent: bool, code: Option<u32> },
     /// It answered, but not in the protocol that the request needs.
     Protocol,
 }

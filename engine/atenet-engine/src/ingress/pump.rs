@@ -34,8 +34,8 @@ pub(super) enum End {
     BadRequest,
     /// No final head came.
     Failed(ActorError),
-    /// The answer broke off after its head.
-    Cut,
+    /// The answer broke off after its head, with the HTTP/2 error that the actor gave.
+    Cut(Option<u32>),
     /// Nothing moved for too long; `answered`: the head was already sent.
     Idle {
         answered: bool,
@@ -135,7 +135,7 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
                     Poll::Ready(Err(ClientError::Malformed)) if self.down == Down::Head => {
                         return Poll::Ready(End::BadRequest);
                     }
-                    Poll::Ready(Err(ClientError::Malformed)) => return Poll::Ready(End::Cut),
+                    Poll::Ready(Err(ClientError::Malformed)) => return Poll::Ready(End::Cut(None)),
                     Poll::Pending => {
                         if self.send.queued() > 0 {
                             ready!(self.flush_up(cx));
@@ -207,7 +207,8 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
                 }
                 Down::Body => match self.recv.poll_frame(cx) {
                     Poll::Ready(Ok(frame)) => self.download(frame),
-                    Poll::Ready(Err(_)) => return Poll::Ready(End::Cut),
+                    Poll::Ready(Err(ActorError::Broken { code, .. })) => return Poll::Ready(End::Cut(code)),
+                    Poll::Ready(Err(ActorError::Protocol)) => return Poll::Ready(End::Cut(None)),
                     Poll::Pending => return self.wait_down(cx),
                 },
                 Down::Flush => match ready!(self.responder.poll_flush(cx)) {

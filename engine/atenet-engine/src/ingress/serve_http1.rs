@@ -10,12 +10,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::carry::{Carried, Record, Scratch, carry, switched};
 use super::client_http1::{Body, Respond};
 use super::gateway::Front;
+use super::headers;
 use super::party::Responder;
 use super::refuse::{Asked, refuse};
 use crate::http1::{
-    Framing, HeadError, ReadError, Reader, RequestHead, ResponseHead, keep_alive, parse_request, request_framing,
+    Framing, HeadError, ReadError, Reader, RequestHead, Version, keep_alive, parse_request, request_framing,
 };
-use crate::pipe::{Idle, Outbox, Sink, Source, relay};
+use crate::pipe::{Outbox, Sink, Source, relay};
 use crate::refusal::Refusal;
 use crate::telemetry::Outcome;
 use crate::tunnel::client::ActorConn;
@@ -25,17 +26,19 @@ const DISCARD: Duration = Duration::from_secs(2);
 const DISCARD_BYTES: usize = 1 << 20;
 /// What is queued for a client when its answer is cut may take this long.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Who asked when nobody knows.
+const UNREAD: Asked<'static> = Asked { method: &Method::GET, grpc: false, allow: "" };
 
-struct Conn<S, K> {
+pub(super) struct Conn<S, K> {
     reader: Reader<S>,
     sink: K,
     out: Outbox,
-    request: RequestHead,
+    pub(super) request: RequestHead,
     scratch: Scratch,
 }
 
 /// What comes after a request.
-enum Then {
+pub(super) enum Then {
     Next,
     /// Say goodbye in order.
     Close,
@@ -45,28 +48,58 @@ enum Then {
 
 /// Serves a connection to its end.
 pub(super) async fn serve<S: Source, K: Sink>(front: Front, reader: Reader<S>, sink: K) {
-    let scratch = Scratch { response: ResponseHead::default(), idle: Idle::new(front.gateway.limits.stream_idle) };
-    let mut conn = Conn { reader, sink, out: Outbox::default(), request: RequestHead::default(), scratch };
+    let mut conn = Conn::new(&front, reader, sink);
     loop {
         match conn.next(&front).await {
             Then::Next => {}
-            Then::Close => return conn.close().await,
-            Then::Drop => return,
+            then => return conn.finish(then).await,
         }
     }
 }
 
 impl<S: Source, K: Sink> Conn<S, K> {
-    async fn next(&mut self, front: &Front) -> Then {
+    pub(super) fn new(front: &Front, reader: Reader<S>, sink: K) -> Self {
+        let (out, request, scratch) = (Outbox::default(), RequestHead::default(), Scratch::new(front));
+        Self { reader, sink, out, request, scratch }
+    }
+
+    pub(super) fn into_parts(self) -> (Reader<S>, K) {
+        (self.reader, self.sink)
+    }
+
+    /// Reads the next head into `self.request`; what is none is refused here.
+    pub(super) async fn read_request(&mut self, front: &Front) -> Result<(), Then> {
         let head = match self.read_head(front).await {
             Ok(Some(head)) => head,
-            Ok(None) => return Then::Close,
-            Err(refusal) => return self.refuse(refusal).await,
+            Ok(None) => return Err(Then::Close),
+            Err(refusal) => return Err(self.refuse(front, refusal, UNREAD).await),
         };
-        if let Err(error) = parse_request(&head, &mut self.request) {
-            return self.refuse(refusal_of(error)).await;
+        match parse_request(&head, &mut self.request) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.refuse(front, refusal_of(error), UNREAD).await),
         }
-        drop(head);
+    }
+
+    /// Refuses outside of an exchange, and is done.
+    pub(super) async fn refuse(&mut self, front: &Front, refusal: Refusal, asked: Asked<'_>) -> Then {
+        let mut respond = Respond::new(&mut self.sink, &mut self.out, Version::Http11, false);
+        let mut record = Record::new(front, asked.method, None);
+        record.tally.status = Some(refuse(&mut respond, refusal, asked));
+        record.close(front, Outcome::Refused(refusal));
+        let sent = timeout(LAST_WORDS, poll_fn(|cx| respond.poll_flush(cx))).await;
+        if matches!(sent, Ok(Ok(()))) { Then::Close } else { Then::Drop }
+    }
+
+    pub(super) async fn finish(mut self, then: Then) {
+        if matches!(then, Then::Close) {
+            self.close().await;
+        }
+    }
+
+    async fn next(&mut self, front: &Front) -> Then {
+        if let Err(then) = self.read_request(front).await {
+            return then;
+        }
         let framing = request_framing(&self.request);
         let keep = framing.is_ok()
             && keep_alive(self.request.version, &self.request.fields)
@@ -80,8 +113,8 @@ impl<S: Source, K: Sink> Conn<S, K> {
         let client = (&mut body, &mut respond);
         let carried = carry(front, &mut self.request, framing, client, &mut self.scratch).await;
         match carried {
-            Carried::Answered { .. } if body.is_read() && respond.keep => Then::Next,
-            Carried::Answered { .. } => Then::Close,
+            Carried::Answered if body.is_read() && respond.keep => Then::Next,
+            Carried::Answered => Then::Close,
             Carried::Over => {
                 if respond.was_cut {
                     // What the actor did send is the client's; the end is missing all the same.
@@ -89,9 +122,8 @@ impl<S: Source, K: Sink> Conn<S, K> {
                 }
                 Then::Drop
             }
-            Carried::Switched(switch) => {
-                let (actor, record) = *switch;
-                self.switch(front, actor, record).await;
+            Carried::Switched(actor, record) => {
+                self.switch(front, *actor, *record).await;
                 Then::Drop
             }
         }
@@ -123,31 +155,17 @@ impl<S: Source, K: Sink> Conn<S, K> {
         }
     }
 
-    /// Refuses what could not be read as a request at all.
-    async fn refuse(&mut self, refusal: Refusal) -> Then {
-        let mut respond = Respond::new(&mut self.sink, &mut self.out, crate::http1::Version::Http11, false);
-        refuse(&mut respond, refusal, Asked { method: &Method::GET, grpc: false, allow: "" });
-        let sent = timeout(LAST_WORDS, poll_fn(|cx| respond.poll_flush(cx))).await;
-        if matches!(sent, Ok(Ok(()))) { Then::Close } else { Then::Drop }
-    }
-
     /// The actor's 101 goes out; then bytes both ways until both ends have ended.
     async fn switch(&mut self, front: &Front, mut actor: ActorConn, mut record: Record) {
         let Scratch { response, idle } = &mut self.scratch;
-        crate::ingress::headers::to_client(&mut response.fields);
+        headers::to_client(&mut response.fields);
         let mut respond = Respond::new(&mut self.sink, &mut self.out, self.request.version, false);
         respond.switch(response);
         if poll_fn(|cx| respond.poll_flush(cx)).await.is_err() {
             return record.close(front, Outcome::ClientGone);
         }
         switched(&mut record);
-        let (from_client, from_actor) = (self.reader.take_buffered(), actor.reader.take_buffered());
-        let relayed = relay(
-            (self.reader.source_mut(), &mut self.sink, from_client),
-            (actor.reader.source_mut(), &mut actor.sink, from_actor),
-            idle,
-        )
-        .await;
+        let relayed = relay((&mut self.reader, &mut self.sink), (&mut actor.reader, &mut actor.sink), idle).await;
         record.tally.bytes_in = relayed.bytes_in;
         record.tally.bytes_out = relayed.bytes_out;
         record.close(front, if relayed.clean { Outcome::Served } else { Outcome::UpstreamReset });

@@ -1,7 +1,135 @@
 //! A client's HTTP/2 connection: each stream a request of its own.
 
+use http::{Method, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::carry::{Carried, Record, Scratch, carry, switched};
+use super::client_http2::{Body, Respond};
 use super::gateway::Front;
+use super::http2_conn::{self, Stream};
+use super::party::{ClientError, RequestBody, Responder};
+use super::refuse::{Asked, refuse};
+use super::request_http2::{Ask, read};
+use super::{headers, websocket};
+use crate::http1::{Frame, Framing, HeadError, RequestHead};
+use crate::pipe::{H2Source, relay};
+use crate::refusal::Refusal;
+use crate::telemetry::Outcome;
+use crate::tunnel::client::ActorConn;
 
-pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(_front: Front, _io: T) {}
+const ASKED: Asked<'static> = Asked { method: &Method::CONNECT, grpc: false, allow: "" };
+
+/// Serves a connection to its end.
+pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send>(front: Front, io: T) {
+    http2_conn::serve(&front, io, true, |stream, counted| {
+        let (front, guard) = (front.clone(), front.gateway.drain.guard());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = request(&front, stream) => {}
+                () = front.gateway.drain.forced() => {}
+            }
+            drop((counted, guard));
+        });
+    })
+    .await;
+}
+
+async fn request(front: &Front, (request, respond): Stream) {
+    let (parts, stream) = request.into_parts();
+    let mut head = RequestHead::default();
+    let asked = read(&parts, stream.is_end_stream(), &mut head);
+    drop(parts);
+    let mut respond = Respond::new(respond);
+    let mut scratch = Scratch::new(front);
+    match asked {
+        Ok(Ask::WebSocket) => websocket(front, head, stream, respond, scratch).await,
+        Ok(Ask::Connect { .. }) => {
+            head.method = Method::CONNECT;
+            plain(front, head, Ok(Framing::Empty), stream, &mut respond, &mut scratch).await;
+        }
+        Ok(Ask::Request(framing)) => plain(front, head, Ok(framing), stream, &mut respond, &mut scratch).await,
+        Err(error) => plain(front, head, Err(error), stream, &mut respond, &mut scratch).await,
+    }
+}
+
+async fn plain(
+    front: &Front,
+    mut head: RequestHead,
+    framing: Result<Framing, HeadError>,
+    stream: h2::RecvStream,
+    respond: &mut Respond,
+    scratch: &mut Scratch,
+) {
+    let mut body = Body::new(stream);
+    let carried = carry(front, &mut head, framing, (&mut body, respond), scratch).await;
+    // An HTTP/2 request cannot ask for a switch, so there is none to follow.
+    if let Carried::Switched(_, record) = carried {
+        record.close(front, Outcome::Refused(Refusal::ActorConnectFailed));
+    }
+}
+
+/// The head of an upgrade has no body; what the client sends is the protocol's own, for later.
+struct Nothing;
+
+impl RequestBody for Nothing {
+    fn poll_frame(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<Frame, ClientError>> {
+        std::task::Poll::Ready(Ok(Frame::End(None)))
+    }
+
+    fn is_untouched(&self) -> bool {
+        true
+    }
+
+    fn poll_gone(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        std::task::Poll::Pending
+    }
+}
+
+/// Bridges an extended CONNECT to an HTTP/1.1 upgrade at the actor (row I-10).
+async fn websocket(
+    front: &Front,
+    mut head: RequestHead,
+    stream: h2::RecvStream,
+    mut respond: Respond,
+    mut scratch: Scratch,
+) {
+    let Some(expected) = websocket::upgrade(&mut head) else {
+        return respond.refuse_plainly(Refusal::Internal, ASKED).await;
+    };
+    let carried = carry(front, &mut head, Ok(Framing::Empty), (&mut Nothing, &mut respond), &mut scratch).await;
+    let Carried::Switched(actor, mut record) = carried else { return };
+    headers::to_client(&mut scratch.response.fields);
+    if !websocket::confirm(&mut scratch.response, &expected) {
+        record.tally.status = Some(StatusCode::BAD_GATEWAY);
+        respond.refuse_plainly(Refusal::ActorConnectFailed, ASKED).await;
+        return record.close(front, Outcome::Refused(Refusal::ActorConnectFailed));
+    }
+    switched(&mut record);
+    bridge(front, *actor, stream, respond, (scratch, *record)).await;
+}
+
+async fn bridge(
+    front: &Front,
+    mut actor: ActorConn,
+    stream: h2::RecvStream,
+    mut respond: Respond,
+    (scratch, mut record): (Scratch, Record),
+) {
+    let Ok(mut sink) = respond.accept(&scratch.response) else {
+        return record.close(front, Outcome::ClientGone);
+    };
+    let mut source = H2Source::new(stream);
+    let relayed = relay((&mut source, &mut sink), (&mut actor.reader, &mut actor.sink), &scratch.idle).await;
+    record.tally.bytes_in = relayed.bytes_in;
+    record.tally.bytes_out = relayed.bytes_out;
+    record.close(front, if relayed.clean { Outcome::Served } else { Outcome::UpstreamReset });
+}
+
+impl Respond {
+    /// Refuses outside of an exchange.
+    pub(super) async fn refuse_plainly(&mut self, refusal: Refusal, asked: Asked<'_>) {
+        refuse(self, refusal, asked);
+        // A client that is gone needs no answer.
+        let _gone = std::future::poll_fn(|cx| self.poll_flush(cx)).await;
+    }
+}

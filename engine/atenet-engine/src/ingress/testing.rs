@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub(super) use self::peers::{http_actor, read_head, reply};
+pub(super) use self::peers::{http_actor, read_head, reply, send_all};
 pub(super) use self::pki::Pki;
 pub(super) use self::worker::{Answer, Stream, Worker, actor};
 use super::Ingress;

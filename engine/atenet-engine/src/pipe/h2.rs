@@ -1,12 +1,10 @@
 //! One HTTP/2 stream as [`Source`] and [`Sink`]: bytes within the peer's window, resets as resets.
 
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Outbox, Sink, Source};
 
@@ -97,8 +95,27 @@ impl H2Sink {
         }
     }
 
-    /// The last bytes and the end in one frame.
-    pub fn send_last(&mut self, data: Bytes) -> io::Result<()> {
+    /// Sends `data` and the end, in one frame where the window allows.
+    pub fn poll_send_last(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<()>> {
+        if !data.is_empty() {
+            self.stream.reserve_capacity(data.len());
+        }
+        loop {
+            let room = self.stream.capacity();
+            if room >= data.len() {
+                return Poll::Ready(self.send_last(std::mem::take(data)));
+            }
+            let mut piece = data.split_to(room);
+            if piece.is_empty() {
+                ready!(self.poll_capacity(cx, data.len()))?;
+            } else {
+                ready!(self.poll_send_bytes(cx, &mut piece))?;
+            }
+        }
+    }
+
+    /// The last bytes and the end in one frame; the window must have room.
+    fn send_last(&mut self, data: Bytes) -> io::Result<()> {
         self.ended = true;
         self.stream.send_data(data, true).map_err(reset_error)
     }
@@ -106,12 +123,6 @@ impl H2Sink {
     pub fn send_trailers(&mut self, trailers: http::HeaderMap) -> io::Result<()> {
         self.ended = true;
         self.stream.send_trailers(trailers).map_err(reset_error)
-    }
-
-    /// How much would go out at once.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.stream.capacity()
     }
 
     pub fn reset_with(&mut self, reason: Reason) {
@@ -139,62 +150,5 @@ impl Sink for H2Sink {
 
     fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.stream.poll_reset(cx).map(drop)
-    }
-}
-
-/// Both halves as one [`AsyncRead`] and [`AsyncWrite`], for protocols that want a socket.
-#[derive(Debug)]
-pub struct H2Duplex {
-    source: H2Source,
-    sink: H2Sink,
-    chunk: Bytes,
-    /// A write that the window cut short.
-    unsent: Bytes,
-}
-
-/// One write is at most this large: what is copied is what waits for the window.
-const WRITE_MAX: usize = 64 * 1024;
-
-impl H2Duplex {
-    #[must_use]
-    pub fn new(source: H2Source, sink: H2Sink) -> Self {
-        Self { source, sink, chunk: Bytes::new(), unsent: Bytes::new() }
-    }
-
-    fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.sink.poll_send_bytes(cx, &mut self.unsent)
-    }
-}
-
-impl AsyncRead for H2Duplex {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.chunk.is_empty() {
-            self.chunk = ready!(self.source.poll_chunk(cx))?;
-        }
-        let n = self.chunk.len().min(buf.remaining());
-        buf.put_slice(&self.chunk[..n]);
-        self.chunk.advance(n);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for H2Duplex {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.poll_unsent(cx))?;
-        let n = buf.len().min(WRITE_MAX);
-        self.unsent = Bytes::copy_from_slice(&buf[..n]);
-        match self.poll_unsent(cx) {
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            _ => Poll::Ready(Ok(n)),
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_unsent(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_unsent(cx))?;
-        self.sink.poll_end(cx)
     }
 }

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::net::tcp::OwnedWriteHalf;
 
 use super::{Outbox, Sink, Source};
 
@@ -55,20 +54,6 @@ impl<R: AsyncRead + Unpin + Send> Source for IoSource<R> {
 /// Half of a connection that can be told to end with a TCP reset.
 pub trait Reset {
     fn reset_on_close(&self);
-}
-
-impl Reset for OwnedWriteHalf {
-    fn reset_on_close(&self) {
-        linger_zero(self.as_ref());
-    }
-}
-
-/// Dropping the socket then sends RST instead of FIN.
-pub(super) fn linger_zero(socket: &tokio::net::TcpStream) {
-    let result = socket2::SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO));
-    if let Err(error) = result {
-        tracing::debug!(%error, "cannot ask for a reset");
-    }
 }
 
 /// Writes to an [`AsyncWrite`].

@@ -5,8 +5,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-
 use super::{Idle, Outbox, Sink, Source};
 
 /// How a relay ended, and what it carried.
@@ -21,14 +19,14 @@ pub struct Relayed {
 /// Carries bytes until both directions have ended, or one breaks, or nothing moves for too long.
 /// A break on one side becomes a break on the other; a clean end stays a clean end.
 pub async fn relay<A: Source, B: Sink, C: Source, D: Sink>(
-    client: (&mut A, &mut B, Bytes),
-    actor: (&mut C, &mut D, Bytes),
+    client: (&mut A, &mut B),
+    actor: (&mut C, &mut D),
     idle: &Idle,
 ) -> Relayed {
     idle.touch();
     let (bytes_in, bytes_out) = (AtomicU64::new(0), AtomicU64::new(0));
-    let mut up = Direction::new(client.0, client.2);
-    let mut down = Direction::new(actor.0, actor.2);
+    let mut up = Direction::new(client.0);
+    let mut down = Direction::new(actor.0);
     let both = poll_fn(|cx| {
         let a = up.poll(cx, actor.1, &bytes_in, idle)?;
         let b = down.poll(cx, client.1, &bytes_out, idle)?;
@@ -54,10 +52,8 @@ struct Direction<'a, S> {
 }
 
 impl<'a, S: Source> Direction<'a, S> {
-    fn new(source: &'a mut S, first: Bytes) -> Self {
-        let mut out = Outbox::default();
-        out.push(first);
-        Self { source, out, ended: false, finished: false }
+    fn new(source: &'a mut S) -> Self {
+        Self { source, out: Outbox::default(), ended: false, finished: false }
     }
 
     fn poll<K: Sink>(

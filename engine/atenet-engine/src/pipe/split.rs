@@ -1,4 +1,5 @@
-//! The two halves of a client's TLS stream. Unlike tokio's, they reach the socket beneath.
+//! The two halves of a client's socket or TLS stream. Unlike tokio's, they reach the socket beneath,
+//! and dropping one does nothing of its own.
 
 use std::io;
 use std::pin::Pin;
@@ -9,28 +10,52 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::io::{Reset, linger_zero};
+use super::io::Reset;
 use crate::tls::ServerStream;
 
-type Shared = Arc<Mutex<ServerStream<TcpStream>>>;
+/// A stream on a TCP socket.
+pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send {
+    fn tcp(&self) -> &TcpStream;
+}
 
-pub struct TlsReadHalf(Shared);
-pub struct TlsWriteHalf(Shared);
+impl Socket for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Socket for ServerStream<TcpStream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0
+    }
+}
+
+#[derive(Debug)]
+pub struct ReadHalf<T>(Arc<Mutex<T>>);
+#[derive(Debug)]
+pub struct WriteHalf<T>(Arc<Mutex<T>>);
 
 /// Both halves are used by one task, so the lock is never contended.
 #[must_use]
-pub fn split_tls(stream: ServerStream<TcpStream>) -> (TlsReadHalf, TlsWriteHalf) {
+pub fn split<T: Socket>(stream: T) -> (ReadHalf<T>, WriteHalf<T>) {
     let shared = Arc::new(Mutex::new(stream));
-    (TlsReadHalf(shared.clone()), TlsWriteHalf(shared))
+    (ReadHalf(shared.clone()), WriteHalf(shared))
 }
 
-impl AsyncRead for TlsReadHalf {
+/// The stream that both halves came from; none when they came from different ones.
+#[must_use]
+pub fn reunite<T: Socket>(read: ReadHalf<T>, write: WriteHalf<T>) -> Option<T> {
+    drop(write);
+    Arc::into_inner(read.0).map(Mutex::into_inner)
+}
+
+impl<T: Socket> AsyncRead for ReadHalf<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.0.lock()).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for TlsWriteHalf {
+impl<T: Socket> AsyncWrite for WriteHalf<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut *self.0.lock()).poll_write(cx, buf)
     }
@@ -56,8 +81,12 @@ impl AsyncWrite for TlsWriteHalf {
     }
 }
 
-impl Reset for TlsWriteHalf {
+impl<T: Socket> Reset for WriteHalf<T> {
+    /// Dropping the socket then sends RST instead of FIN.
     fn reset_on_close(&self) {
-        linger_zero(self.0.lock().get_ref().0);
+        let stream = self.0.lock();
+        if let Err(error) = socket2::SockRef::from(stream.tcp()).set_linger(Some(std::time::Duration::ZERO)) {
+            tracing::debug!(%error, "cannot ask for a reset");
+        }
     }
 }

@@ -2,9 +2,10 @@
 //! connection to an actor, idle ones kept for the same activation.
 
 mod actor_conn;
+mod actor_h2;
 mod connection;
-mod corked;
 mod idle;
+mod shared;
 mod worker;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use thiserror::Error;
 
 use self::connection::{Connection, Slot};
 use self::idle::IdleConns;
+use self::shared::SharedConns;
 use self::worker::Worker;
 use crate::actor_ref::TARGET_HEADER;
 use crate::assignment::Assignment;
@@ -29,6 +31,7 @@ use crate::tls::{ClientTls, TlsError};
 use crate::tunnel::server::STALE_HEADER;
 
 pub use self::actor_conn::ActorConn;
+pub use self::actor_h2::{ActorH2, Heard, Spoken};
 
 /// A fresh connection may be told to go away while the first CONNECT is under way.
 const CONNECTIONS_TRIED: usize = 3;
@@ -65,6 +68,7 @@ struct Inner {
     telemetry: Telemetry,
     workers: Mutex<HashMap<WorkerKey, Arc<Worker>>>,
     idle: IdleConns,
+    shared: SharedConns,
 }
 
 type WorkerKey = (SocketAddr, Arc<str>);
@@ -102,8 +106,9 @@ impl TunnelClient {
             connect: Duration::from_millis(hop.connect_timeout_ms),
             handshake: Duration::from_millis(hop.handshake_timeout_ms),
         };
-        let idle = IdleConns::new(Duration::from_millis(timeouts.actor_idle_ms));
-        let inner = Arc::new(Inner { tls, limits, telemetry, workers: Mutex::default(), idle });
+        let kept = Duration::from_millis(timeouts.actor_idle_ms);
+        let (idle, shared) = (IdleConns::new(kept), SharedConns::new(kept));
+        let inner = Arc::new(Inner { tls, limits, telemetry, workers: Mutex::default(), idle, shared });
         idle::spawn_sweeper(&inner);
         Ok(Self(inner))
     }
@@ -117,6 +122,17 @@ impl TunnelClient {
     /// Keeps a connection whose last exchange ended cleanly.
     pub fn put_idle(&self, conn: ActorConn) {
         self.0.idle.put(conn);
+    }
+
+    /// The open HTTP/2 connection to this activation's port, if one lives.
+    #[must_use]
+    pub fn shared(&self, to: &Arc<Assignment>, port: u16) -> Option<ActorH2> {
+        self.0.shared.get(to, port)
+    }
+
+    /// Offers a connection to later requests of its activation.
+    pub fn share(&self, conn: ActorH2) {
+        self.0.shared.offer(conn);
     }
 
     /// A fresh tunnel. Retries by itself only where a connection went away before the CONNECT was answered.

@@ -38,3 +38,13 @@ pub(in crate::ingress) async fn reply(stream: &mut Stream, text: &str) -> std::i
     stream.write_all(text.as_bytes()).await?;
     stream.flush().await
 }
+
+/// Sends a whole body on an HTTP/2 stream, as its window allows.
+pub(in crate::ingress) async fn send_all(mut send: h2::SendStream<bytes::Bytes>, mut data: bytes::Bytes) {
+    while !data.is_empty() {
+        send.reserve_capacity(data.len());
+        let room = std::future::poll_fn(|cx| send.poll_capacity(cx)).await.unwrap().unwrap();
+        send.send_data(data.split_to(room.min(data.len())), false).unwrap();
+    }
+    send.send_data(bytes::Bytes::new(), true).unwrap();
+}

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::corked::{Corked, Flusher, Heard};
 use super::{CONNECTION_WINDOW, Limits, STREAM_WINDOW};
+use crate::pipe::{Corked, Flusher, Heard};
 use crate::spiffe::SpiffeId;
 use crate::telemetry::{Open, Telemetry};
 use crate::tls::{ClientStream, ClientTls, PeerName};

@@ -21,9 +21,9 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// The whole activation and the port; nothing is ever shared across.
 #[derive(Clone, PartialEq, Eq)]
-struct Key {
-    assignment: Arc<Assignment>,
-    port: u16,
+pub(super) struct Key {
+    pub(super) assignment: Arc<Assignment>,
+    pub(super) port: u16,
 }
 
 impl Hash for Key {
@@ -104,6 +104,7 @@ pub(super) fn spawn_sweeper(client: &Arc<Inner>) {
             sleep(SWEEP).await;
             let Some(client) = client.upgrade() else { return };
             client.idle.sweep();
+            client.shared.sweep();
             client.workers.lock().retain(|_, worker| Arc::strong_count(worker) > 1 || !worker.is_vacant());
         }
     });

@@ -24,14 +24,14 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// When the peer was last heard of.
 #[derive(Clone)]
-pub(super) struct Heard(Arc<AtomicU64>);
+pub(crate) struct Heard(Arc<AtomicU64>);
 
 impl Heard {
     fn now(&self) {
         self.0.store(u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(super) fn since(&self) -> Duration {
+    pub(crate) fn since(&self) -> Duration {
         START.elapsed().saturating_sub(Duration::from_millis(self.0.load(Ordering::Relaxed)))
     }
 }
@@ -44,16 +44,16 @@ struct Inner<T> {
 }
 
 /// What the HTTP/2 library reads and writes.
-pub(super) struct Corked<T> {
+pub(crate) struct Corked<T> {
     inner: Arc<Mutex<Inner<T>>>,
     heard: Heard,
 }
 
 /// What the driver flushes.
-pub(super) struct Flusher<T>(Arc<Mutex<Inner<T>>>);
+pub(crate) struct Flusher<T>(Arc<Mutex<Inner<T>>>);
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Corked<T> {
-    pub(super) fn new(io: T) -> (Self, Flusher<T>, Heard) {
+    pub(crate) fn new(io: T) -> (Self, Flusher<T>, Heard) {
         let inner = Arc::new(Mutex::new(Inner { io, out: BytesMut::new(), dirty: false }));
         let heard = Heard(Arc::new(AtomicU64::new(0)));
         heard.now();
@@ -62,7 +62,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Corked<T> {
 }
 
 impl<T: AsyncWrite + Unpin> Flusher<T> {
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.lock().poll_flush(cx)
     }
 }

@@ -1,0 +1,133 @@
+//! The frame of a client's HTTP/2 connection: settings, streams one by one, drain and idleness.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::{Builder, Connection, SendResponse};
+use http::Request;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use super::gateway::{Front, Limits};
+use crate::pipe::{Corked, Flusher, Idle};
+
+/// What a client may send on one stream, and on all, before the actors took it.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+const FRAME: u32 = 64 << 10;
+/// What one stream may have queued for a slow client.
+const SEND_BUFFER: usize = 256 << 10;
+/// Streams that a client resets before we looked at them: beyond it, it is an attack.
+const RESET_BACKLOG: usize = 128;
+
+/// One request of the connection.
+pub(super) type Stream = (Request<RecvStream>, SendResponse<Bytes>);
+
+/// What a turn of the connection brought.
+enum Turn {
+    Stream(Box<Stream>),
+    Draining,
+    Unused,
+    Over,
+}
+
+/// Serves until the client leaves, is idle for too long, or the drain has let its streams end.
+/// `each` starts a stream's work. `websockets`: extended CONNECT is offered.
+pub(super) async fn serve<T, F>(front: &Front, io: T, websockets: bool, mut each: F)
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+    F: FnMut(Stream, Counted),
+{
+    let limits = &front.gateway.limits;
+    let (io, mut flusher, _) = Corked::new(io);
+    let settings = settings(limits, websockets);
+    let handshake = async {
+        let mut handshake = pin!(settings.handshake::<_, Bytes>(io));
+        poll_fn(|cx| {
+            let done = handshake.as_mut().poll(cx);
+            // A broken stream shows to the handshake as well.
+            let _settings_out = flusher.poll_flush(cx);
+            done
+        })
+        .await
+    };
+    let Ok(Ok(mut connection)) = timeout(limits.header, handshake).await else { return };
+    let (open, idle) = (Arc::new(AtomicUsize::new(0)), Idle::new(limits.client_idle));
+    let mut told = false;
+    loop {
+        match turn(&mut connection, &mut flusher, front, (&open, &idle), told).await {
+            Turn::Stream(stream) => {
+                open.fetch_add(1, Ordering::AcqRel);
+                idle.touch();
+                each(*stream, Counted(open.clone()));
+            }
+            Turn::Draining | Turn::Unused => {
+                told = true;
+                connection.graceful_shutdown();
+            }
+            Turn::Over => return,
+        }
+    }
+}
+
+/// Counts one stream of its connection until dropped.
+pub(super) struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn settings(limits: &Limits, websockets: bool) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME)
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_concurrent_streams(limits.streams)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_pending_accept_reset_streams(RESET_BACKLOG);
+    if websockets {
+        builder.enable_connect_protocol();
+    }
+    builder
+}
+
+async fn turn<T: AsyncRead + AsyncWrite + Unpin>(
+    connection: &mut Connection<Corked<T>, Bytes>,
+    flusher: &mut Flusher<T>,
+    front: &Front,
+    (open, idle): (&AtomicUsize, &Idle),
+    told: bool,
+) -> Turn {
+    let next = poll_fn(|cx| {
+        let accepted = connection.poll_accept(cx);
+        // Everything that one turn produced leaves in one write.
+        let flushed = flusher.poll_flush(cx);
+        match (accepted, flushed) {
+            (Poll::Ready(Some(Ok(stream))), _) => Poll::Ready(Turn::Stream(Box::new(stream))),
+            (Poll::Ready(_), _) | (_, Poll::Ready(Err(_))) => Poll::Ready(Turn::Over),
+            (Poll::Pending, _) => {
+                if open.load(Ordering::Acquire) > 0 {
+                    idle.touch();
+                }
+                if !told && idle.poll_expired(cx).is_ready() { Poll::Ready(Turn::Unused) } else { Poll::Pending }
+            }
+        }
+    });
+    if told {
+        return next.await;
+    }
+    tokio::select! {
+        biased;
+        turn = next => turn,
+        () = front.gateway.drain.draining() => Turn::Draining,
+    }
+}
