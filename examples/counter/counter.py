@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -66,6 +67,11 @@ class Server(ThreadingHTTPServer):
         # The base class asks DNS for this host's name; a sandbox has none to ask.
         self.socket.bind(self.server_address)
         self.server_name, self.server_port = "counter", int(os.environ.get("PORT", "80"))
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A kept-alive connection that its other end resets is no fault of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -99,3 +99,16 @@ class Router:
 
     def close(self) -> None:
         """Stops at once and ends the runtime."""
+
+__all__ = [
+    "EngineError",
+    "ExtProc",
+    "Router",
+    "Tunnel",
+    "__version__",
+    "check_name",
+    "log_to_stderr",
+    "parse_actor_ref",
+    "refusals",
+    "socket_in_netns",
+]

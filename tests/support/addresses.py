@@ -5,9 +5,11 @@ test to test is the address. 127.0.0.0/8 is large enough that a random pick is f
 proves that it is.
 """
 
+import asyncio
 import ipaddress
 import random
 import socket
+import struct
 from collections.abc import Iterator
 
 # Not 127.0/16 and 127.1/16: a local system on this machine lives there.
@@ -44,6 +46,13 @@ def bound_socket(port: int, *, backlog: int = 256, address: str | None = None) -
             continue
         return listener
     raise RuntimeError(f"no free loopback address with port {port}") from clash
+
+
+def abort(writer: asyncio.StreamWriter) -> None:
+    """Ends a TCP connection with a reset; a transport's own `abort` may still end it with a FIN."""
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 def unused_port(address: str = "127.0.0.1") -> int:

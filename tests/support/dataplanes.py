@@ -8,10 +8,9 @@ from typing import Protocol
 
 import grpc
 
-from tests.support.agentgateway_file import LISTENERS, write_file
 from tests.support.endpoint import Endpoint
 from tests.support.pki import Pki
-from tests.support.router_process import Metrics, RouterProcess, program, scrape, status_of
+from tests.support.router_process import Metrics, RouterProcess, scrape, status_of
 from tests.support.router_spec import RouterSpec
 
 
@@ -52,37 +51,6 @@ class Dataplane(Protocol):
     worker_connections: int
 
     async def start(self, spec: RouterSpec, pki: Pki, directory: Path) -> Router: ...
-
-
-class Agentgateway:
-    """`atenet agentgateway -f FILE`."""
-
-    name = "agentgateway"
-    no_capacity_status = 504
-    no_capacity_grpc = "DEADLINE_EXCEEDED"
-    caches = True
-    worker_connections = 1
-
-    async def start(self, spec: RouterSpec, pki: Pki, directory: Path) -> Router:
-        file = write_file(spec, pki, directory)
-        process = await RouterProcess.start(
-            [program("atenet"), "agentgateway", "-f", str(file)], directory
-        )
-        bound = {name: process.ready["listeners"][name][0] for name in LISTENERS}
-        return Router(
-            process=process,
-            spec=spec,
-            web=Endpoint.parse(bound["https"], pki.edge_client),
-            connect=Endpoint.parse(bound["https-connect"], pki.edge_client),
-            plain=Endpoint.parse(bound["http"]),
-            plain_connect=Endpoint.parse(bound["http-connect"]),
-            stats=process.ready["stats"],
-            readiness=process.ready["readiness"],
-            grpc_credentials=grpc.ssl_channel_credentials(pki.services.pem),
-        )
-
-
-DATAPLANES: dict[str, Callable[[], Dataplane]] = {"agentgateway": Agentgateway}
 
 
 class RouterPool:

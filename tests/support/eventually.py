@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 
-async def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
+async def eventually(holds: Callable[[], bool | Awaitable[bool]], seconds: float = 30) -> None:
     """Returns as soon as the condition holds; TimeoutError after `seconds`."""
     async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110 - it holds in another process
+        while True:
+            answer = holds()
+            if answer if isinstance(answer, bool) else await answer:
+                return
             await asyncio.sleep(0.02)

@@ -5,7 +5,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable
 
-from tests.support.addresses import bound_socket
+from tests.support.addresses import abort, bound_socket
 from tests.support.http1_message import Body, Head, read_head, read_request_body
 
 ACTOR_PORT = 80
@@ -51,7 +51,7 @@ class Exchange:
     def reset(self) -> None:
         """Ends the connection with a TCP reset."""
         self.keep_alive = False
-        self.writer.transport.abort()
+        abort(self.writer)
 
 
 Handler = Callable[[Exchange], Awaitable[None]]

@@ -151,15 +151,21 @@ class RawH2:
         """Until the stream is over; StreamResetError when it was reset or the connection broke."""
         await self.wait(lambda: stream.over)
         if stream.reset is not None or not stream.ended:
-            raise StreamResetError(stream.reset if stream.reset is not None else -1)
+            raise self._reset(stream)
         return stream
 
     async def head(self, stream: Stream) -> Stream:
         """Until the final response head."""
         await self.wait(lambda: stream.headers is not None or stream.over)
         if stream.headers is None:
-            raise StreamResetError(stream.reset if stream.reset is not None else -1)
+            raise self._reset(stream)
         return stream
+
+    def _reset(self, stream: Stream) -> ConnectionError:
+        """What ended the stream: a reset, a GOAWAY, or nothing that HTTP/2 knows."""
+        if stream.reset is None and self.goaway is None:
+            return ConnectionError("the connection ended without a word of HTTP/2")
+        return StreamResetError(stream.reset if stream.reset is not None else -1)
 
     async def ask(self, fields: Fields, body: bytes | None = None) -> Stream:
         stream = await self.start(fields, end=body is None)

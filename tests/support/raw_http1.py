@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import socket
 import ssl
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from tests.support.addresses import abort
 from tests.support.endpoint import Endpoint
 from tests.support.http1_message import Body, Head, read_head, read_response_body
 
@@ -109,9 +109,7 @@ class RawHttp1:
 
     def abort(self) -> None:
         """Goes away without a word: a TCP reset."""
-        sock = self.writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
+        abort(self.writer)
 
     async def close(self) -> None:
         self.writer.close()

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.waiting import until
+from tests.support.eventually import eventually
 
 _STOP_LIMIT = 60.0
 
@@ -61,7 +61,7 @@ class RouterProcess:
         process: asyncio.subprocess.Process, ready_file: Path, log: Path
     ) -> dict[str, Any]:
         try:
-            await until(lambda: ready_file.exists() or process.returncode is not None)
+            await eventually(lambda: ready_file.exists() or process.returncode is not None)
         except TimeoutError:
             process.kill()
             await process.wait()

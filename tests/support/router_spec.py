@@ -16,6 +16,7 @@ class RouterSpec:
     retry_factor: float = 1.1
     stream_idle: float = 300.0
     header_limit: float = 10.0
+    tls_handshake: float = 15.0
     client_idle: float = 600.0
     actor_idle: float = 5.0
     connect_timeout: float = 1.0

@@ -16,7 +16,7 @@ from tests.support.fake_ateapi import FakeAteapi
 from tests.support.grpc_origin import GrpcOrigin
 from tests.support.origins import Handler, Origin
 from tests.support.pki import ROUTER_NAME, Pki
-from tests.support.raw_h2 import RawH2
+from tests.support.raw_h2 import Fields, RawH2, StreamResetError
 from tests.support.raw_http1 import RawHttp1, Response
 from tests.support.resume_steps import Placement
 from tests.support.scripted_worker import Answer, ScriptedWorker
@@ -151,6 +151,14 @@ class Stage:
     async def ask(self, data: bytes) -> Response:
         """One raw request on a connection of its own."""
         return await raw_http1.ask(self.router.web, data)
+
+    async def http2_status(self, fields: Fields, body: bytes | None = None) -> int:
+        """The status over HTTP/2; 400 also where the stream or the connection is refused in its own way."""
+        connection = await self.http2()
+        try:
+            return (await connection.ask(fields, body)).status
+        except StreamResetError:
+            return 400
 
     async def request(
         self,

@@ -32,7 +32,9 @@ class Source:
             self.data: dict[str, Any] = {} if self._root is None else self._construct(loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
-            raise SourceError(error.problem or "not YAML", mark.line + 1 if mark else None) from error
+            raise SourceError(
+                error.problem or "not YAML", mark.line + 1 if mark else None
+            ) from error
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
             raise SourceError(f"not text: character #x{error.character:04x}", line) from error
