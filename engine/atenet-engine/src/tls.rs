@@ -9,7 +9,7 @@ mod tests;
 mod verify;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
@@ -171,7 +171,7 @@ fn sni_of(peer: &PeerName) -> Result<ServerName<'static>, TlsError> {
     }
 }
 
-fn client_side(files: Option<&CredentialFiles>, roots: &PathBuf, alpn: &[Vec<u8>]) -> Result<ClientSide, TlsError> {
+fn client_side(files: Option<&CredentialFiles>, roots: &Path, alpn: &[Vec<u8>]) -> Result<ClientSide, TlsError> {
     let roots = Arc::new(read_roots(roots)?);
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(VERSIONS)
