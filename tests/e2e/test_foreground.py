@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.eventually import eventually
 from tests.support.local_system import LIMIT, Ate
-from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -46,7 +46,7 @@ def test_in_front_it_serves_until_it_is_told_to_stop(ate: Ate, number: signal.Si
 
 async def test_an_interrupted_start_leaves_nothing_running(ate: Ate) -> None:
     with up(ate) as process:
-        await until(ate.layout.record.exists)
+        await eventually(ate.layout.record.exists)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.eventually import eventually
 from tests.support.local_system import Ate, ate_home
-from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(240)
 SLOTS = 4
@@ -27,12 +27,12 @@ async def _answers(ate: Ate, actor: str = "demo/one") -> int:
     def asks() -> bool:
         return ate("curl", "--fail", actor).code == 0
 
-    await until(asks, 60)
+    await eventually(asks, 60)
     return ate.count(actor)
 
 
 async def _all_ready(ate: Ate) -> None:
-    await until(lambda: ate("status").code == 0, 60)
+    await eventually(lambda: ate("status").code == 0, 60)
 
 
 @pytest.mark.parametrize("process", ["router", "ateapi", "atelet", "the actor's worker"])
@@ -58,7 +58,7 @@ async def test_after_every_kill_all_slots_can_still_be_taken(system: Ate) -> Non
     system("actor", "suspend", "demo/one")
     for n in range(SLOTS):
         name = f"demo/fill-{n}"
-        await until(lambda name=name: system("actor", "resume", name).code == 0, 60)  # type: ignore[misc]
+        await eventually(lambda name=name: system("actor", "resume", name).code == 0, 60)  # type: ignore[misc]
     taken = [w["used"] for w in system.good("status", "-o", "json").json["workers"]]
     assert sum(taken) == SLOTS
     for n in range(SLOTS):

@@ -23,7 +23,7 @@ from atenet.worker.sandbox import Cgroups
 
 from tests.support.actor_box import new_prefix
 from tests.support.addresses import loopback_address
-from tests.support.waiting import until
+from tests.support.eventually import eventually
 
 _STOP_SECONDS = 30
 DATA = pb.SNAPSHOT_CONTENT_SCOPE_DATA
@@ -175,7 +175,7 @@ class Node:
             used[:] = [netns.path_of(f"{n}-at") for n in pairs if netns.processes_inside([n])]
             return len(used) == 1
 
-        await until(found)
+        await eventually(found)
         return used[0]
 
     # -- inner
@@ -207,7 +207,7 @@ class Node:
                 stderr=log,
             )
         self._stack.push_async_callback(_end, process)
-        await until(lambda: ready.exists() or process.returncode is not None)
+        await eventually(lambda: ready.exists() or process.returncode is not None)
         assert process.returncode is None, (self.root / f"{name}.log").read_text()
         return process, json.loads(ready.read_text())
 

@@ -13,8 +13,8 @@ import pytest
 from atenet.identity import spiffe
 from atenet.identity.local import LocalIdentity
 
+from tests.support.eventually import eventually
 from tests.support.router_process import program
-from tests.support.waiting import until
 from tests.unit.agentgateway.files import TLS, config, ingress, text
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "agentgateway-ingress.yaml"
@@ -38,7 +38,7 @@ class Run:
         )
 
     async def ready(self) -> dict[str, Any]:
-        await until(lambda: self.ready_file.exists() or self.process.returncode is not None)
+        await eventually(lambda: self.ready_file.exists() or self.process.returncode is not None)
         assert self.process.returncode is None, await self.process.communicate()
         addresses: dict[str, Any] = json.loads(self.ready_file.read_text())
         return addresses
@@ -114,7 +114,7 @@ async def test_sigterm_turns_readyz_at_once_and_a_second_one_ends_the_wait(run: 
     async def not_ready() -> bool:
         return (await get(ready["readiness"], "/readyz")).status_code == 503
 
-    await until(not_ready)
+    await eventually(not_ready)
     assert (await get(ready["readiness"], "/healthz")).status_code == 200
     assert run.process.returncode is None
     run.process.send_signal(signal.SIGTERM)

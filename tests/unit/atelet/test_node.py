@@ -11,8 +11,8 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import atelet_pb2
 
 from tests.support.actor_box import GET, ask, http_probe, kill_actor, processes_of, put, template
+from tests.support.eventually import eventually
 from tests.support.node import Node
-from tests.support.waiting import until
 
 UID = "0f0e0d0c-0000-4000-8000-000000000001"
 
@@ -134,16 +134,16 @@ async def test_a_hung_workers_actor_is_ended_over_its_head(alone: Node) -> None:
         assert processes_of(UID) == []
     finally:
         worker.process.send_signal(signal.SIGCONT)
-    await until(lambda: alone.registrar.last("worker-1").hosted_actor_uids == [])
+    await eventually(lambda: alone.registrar.last("worker-1").hosted_actor_uids == [])
 
 
 async def test_an_actor_that_died_by_itself_is_found_stopped(staffed: Node) -> None:
     handle = staffed.handle("worker-1", UID)
     await staffed.run(handle, served())
     await say(staffed, "worker-1", b"last words")
-    await until(lambda: UID in staffed.registrar.last("worker-1").hosted_actor_uids)
+    await eventually(lambda: UID in staffed.registrar.last("worker-1").hosted_actor_uids)
     kill_actor(UID)
-    await until(lambda: UID not in staffed.registrar.last("worker-1").hosted_actor_uids)
+    await eventually(lambda: UID not in staffed.registrar.last("worker-1").hosted_actor_uids)
     uri = staffed.uri(UID)
     assert await staffed.checkpoint(handle, uri) is True
     await staffed.restore(handle, served(), uri)
@@ -205,7 +205,7 @@ async def test_terminate_does_not_wait_for_a_start_that_waits(staffed: Node) -> 
     handle = staffed.handle("worker-1", UID)
     never = template("sh", "-c", "while :; do sleep 1; done", probe=http_probe(seconds=600))
     starting = asyncio.ensure_future(staffed.run(handle, never))
-    await until(lambda: processes_of(UID) != [])
+    await eventually(lambda: processes_of(UID) != [])
     await asyncio.wait_for(staffed.terminate(handle), 30)
     assert "given up" in await refused(starting, grpc.StatusCode.UNAVAILABLE)
     assert processes_of(UID) == []
@@ -265,7 +265,7 @@ async def test_a_restarted_agent_goes_on_where_it_was(staffed: Node) -> None:
     uri = staffed.uri(UID)
     assert await staffed.checkpoint(handle, uri) is False
     seen = len(staffed.registrar.seen["worker-1"])
-    await until(lambda: len(staffed.registrar.seen["worker-1"]) > seen)
+    await eventually(lambda: len(staffed.registrar.seen["worker-1"]) > seen)
     await staffed.restore(handle, served(), uri)
     assert await heard(staffed, "worker-1") == b"meanwhile"
 

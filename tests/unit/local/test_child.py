@@ -13,7 +13,7 @@ from atenet.local.processes import ProcessSpec
 from atenet.local.restart import FAILED_STARTS_LIMIT
 from atenet.local.sweep import find_processes
 
-from tests.support.waiting import until
+from tests.support.eventually import eventually
 
 MARK = f"test{os.getpid()}"
 SERVES = "open({ready!r}, 'w').close(); print('serving', flush=True); import signal; signal.pause()"
@@ -44,7 +44,7 @@ async def test_it_is_ready_when_its_file_is_there_and_gone_when_stopped(
 ) -> None:
     child = make(SERVES)
     running = asyncio.create_task(child.run())
-    await until(lambda: child.state is ChildState.READY)
+    await eventually(lambda: child.state is ChildState.READY)
     assert child.pid in find_processes(MARK)
     await child.stop()
     await running
@@ -56,11 +56,11 @@ async def test_it_is_ready_when_its_file_is_there_and_gone_when_stopped(
 async def test_after_a_kill_it_is_started_again(make: Callable[..., Child]) -> None:
     child = make(SERVES)
     running = asyncio.create_task(child.run())
-    await until(lambda: child.state is ChildState.READY)
+    await eventually(lambda: child.state is ChildState.READY)
     first = child.pid
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    await until(lambda: child.state is ChildState.READY and child.pid not in (None, first))
+    await eventually(lambda: child.state is ChildState.READY and child.pid not in (None, first))
     assert child.past.restarts == 1
     assert child.last_exit == -signal.SIGKILL
     await child.stop()
@@ -80,7 +80,7 @@ async def test_what_never_gets_ready_is_given_up_with_its_last_words(
 async def test_what_ignores_the_request_to_stop_is_killed(make: Callable[..., Child]) -> None:
     child = make(STUBBORN, stop_seconds=0.2)
     running = asyncio.create_task(child.run())
-    await until(lambda: child.state is ChildState.READY)
+    await eventually(lambda: child.state is ChildState.READY)
     await child.stop()
     await running
     assert child.last_exit == -signal.SIGKILL
@@ -92,7 +92,7 @@ async def test_stopping_during_the_pause_before_a_restart_is_prompt(
 ) -> None:
     child = make("raise SystemExit(1)")
     running = asyncio.create_task(child.run())
-    await until(lambda: child.state is ChildState.WAITING)
+    await eventually(lambda: child.state is ChildState.WAITING)
     await child.stop()
     await asyncio.wait_for(running, 5)
     assert child.state is ChildState.STOPPED
@@ -112,8 +112,8 @@ child = Child(spec, log_file=Path({str(tmp_path / "log")!r}), ready_file=Path({s
 asyncio.run(child.run())
 """
     supervisor = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
-    await until(ready.exists)
+    await eventually(ready.exists)
     assert len(find_processes(MARK)) == 1
     supervisor.kill()
     await supervisor.wait()
-    await until(lambda: find_processes(MARK) == [])
+    await eventually(lambda: find_processes(MARK) == [])

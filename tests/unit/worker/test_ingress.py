@@ -10,10 +10,10 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.worker.ingress import tunnel_config
 
 from tests.support.actor_box import HTTP_ACTOR, http_probe, kill_actor, python, template
+from tests.support.eventually import eventually
 from tests.support.node import Node, node
 from tests.support.raw_h2 import StreamResetError
 from tests.support.router_end import RouterEnd
-from tests.support.waiting import until
 
 UID = "22222222-0000-4000-8000-000000000001"
 OTHER = "22222222-0000-4000-8000-000000000002"
@@ -92,13 +92,13 @@ async def suspended_meanwhile(
     handle = here.handle(worker, UID)
     await here.run(handle, template(*python(SLOW), probe=pb.WakeupProbe(**AT_PORT_80)))
     answer = asyncio.create_task(router.get(await router.tunnel("team/agent")))
-    await until((here.volume(UID) / "asked").exists)
+    await eventually((here.volume(UID) / "asked").exists)
     storing = asyncio.create_task(here.checkpoint(handle, here.uri(UID)))
 
     async def is_refused() -> bool:
         return (await router.tunnel("team/agent")).status == 421
 
-    await until(is_refused)
+    await eventually(is_refused)
     return answer, storing
 
 
@@ -160,7 +160,7 @@ async def test_an_actor_that_died_is_no_longer_let_to(here: Node, router: Router
     async def is_refused() -> bool:
         return (await router.tunnel("team/agent")).status == 421
 
-    await until(is_refused)
+    await eventually(is_refused)
 
 
 def test_the_tunnels_configuration_names_its_files(tmp_path: Path) -> None:

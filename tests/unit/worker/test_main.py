@@ -13,8 +13,8 @@ from atenet.worker.main import _watched
 from atenet.worker.network import netns
 
 from tests.support.actor_box import ask, http_probe, kill_actor, processes_of, put, template
+from tests.support.eventually import eventually
 from tests.support.node import Node, RunningWorker, node
-from tests.support.waiting import until
 
 UID = "11111111-0000-4000-8000-000000000001"
 PROGRAM = str(Path(sys.executable).with_name("ateworker"))
@@ -45,7 +45,7 @@ async def test_a_killed_worker_leaves_no_process_and_the_next_start_clears_the_r
     used = set(netns.names(worker.prefix))
     assert len(processes_of(UID)) >= 1
     await here.kill(worker.process)
-    await until(lambda: processes_of(UID) == [])
+    await eventually(lambda: processes_of(UID) == [])
     assert set(netns.names(worker.prefix)) >= used
     again = await here.restart(worker)
     assert not used & set(netns.names(worker.prefix))
@@ -67,7 +67,7 @@ async def test_sigterm_stops_actors_cleans_up_and_exits_with_0(here: Node) -> No
 
 async def test_its_last_word_is_that_nothing_is_hosted(here: Node) -> None:
     await running_actor(here)
-    await until(lambda: UID in here.registrar.last("worker-1").hosted_actor_uids)
+    await eventually(lambda: UID in here.registrar.last("worker-1").hosted_actor_uids)
     await here.stop(here.workers["worker-1"].process)
     last = here.registrar.last("worker-1")
     assert list(last.hosted_actor_uids) == []
@@ -104,16 +104,18 @@ async def test_it_survives_a_restart_of_its_agent(here: Node) -> None:
     await here.kill(here.atelet)
     seen = len(here.registrar.seen["worker-1"])
     await here.start_atelet()
-    await until(lambda: len(here.registrar.seen["worker-1"]) > seen)
-    await until(lambda: list(here.registrar.last("worker-1").hosted_actor_uids) == [UID])
+    await eventually(lambda: len(here.registrar.seen["worker-1"]) > seen)
+    await eventually(lambda: list(here.registrar.last("worker-1").hosted_actor_uids) == [UID])
     assert len(here.registrar.epochs("worker-1")) == 1
 
 
 async def test_an_actors_end_is_reported_at_once(here: Node) -> None:
     await running_actor(here)
-    await until(lambda: UID in here.registrar.last("worker-1").hosted_actor_uids)
+    await eventually(lambda: UID in here.registrar.last("worker-1").hosted_actor_uids)
     kill_actor(UID)
-    await until(lambda: UID not in here.registrar.last("worker-1").hosted_actor_uids, limit=1.9)
+    await eventually(
+        lambda: UID not in here.registrar.last("worker-1").hosted_actor_uids, seconds=1.9
+    )
 
 
 async def test_its_socket_is_for_root_alone(here: Node) -> None:
@@ -136,7 +138,7 @@ async def test_a_start_in_flight_is_given_up_by_sigterm(here: Node) -> None:
     worker = here.workers["worker-1"]
     never = template("sh", "-c", "while :; do sleep 1; done", probe=http_probe(seconds=60))
     starting = asyncio.ensure_future(here.run(here.handle("worker-1", UID), never))
-    await until(lambda: processes_of(UID) != [])
+    await eventually(lambda: processes_of(UID) != [])
     assert await here.stop(worker.process) == 0
     with pytest.raises(Exception, match=r"given up|UNAVAILABLE|Socket closed"):
         await starting

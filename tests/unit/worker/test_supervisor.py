@@ -22,8 +22,8 @@ from tests.support.actor_box import (
     python,
     template,
 )
+from tests.support.eventually import eventually
 from tests.support.hosting import Hosting, hosting
-from tests.support.waiting import until
 
 # Ready only once /data/go exists.
 GATED = "import os, time\nwhile not os.path.exists('/data/go'): time.sleep(0.01)\n" + HTTP_ACTOR
@@ -49,7 +49,7 @@ async def test_ingress_opens_only_when_the_actor_is_ready(host: Hosting) -> None
     actor = new_incarnation()
     starting = asyncio.ensure_future(host.run(actor, template(*python(GATED), probe=http_probe())))
     log = host.box.where / actor.uid / "logs" / "main.log"
-    await until(log.exists)
+    await eventually(log.exists)
     assert host.supervisor.workloads()[0].state is State.STARTING
     assert host.ingress.open == {}
     (host.box.data_of(actor.uid) / "go").touch()
@@ -75,7 +75,7 @@ async def test_two_callers_start_it_once(host: Hosting) -> None:
 async def test_a_caller_that_leaves_does_not_stop_the_start(host: Hosting) -> None:
     actor = new_incarnation()
     leaving = asyncio.ensure_future(host.run(actor, template(*python(GATED), probe=http_probe())))
-    await until(lambda: bool(host.supervisor.workloads()))
+    await eventually(lambda: bool(host.supervisor.workloads()))
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
@@ -131,7 +131,7 @@ async def test_terminate_has_no_grace(host: Hosting) -> None:
 async def test_terminate_ends_a_start_that_waits(host: Hosting) -> None:
     actor = new_incarnation()
     starting = asyncio.ensure_future(host.run(actor, template(*python(GATED), probe=http_probe())))
-    await until((host.box.where / actor.uid / "logs" / "main.log").exists)
+    await eventually((host.box.where / actor.uid / "logs" / "main.log").exists)
     await host.supervisor.terminate(actor)
     with pytest.raises(StartAbortedError):
         await starting
@@ -204,7 +204,7 @@ async def test_an_actor_that_ends_by_itself_is_noticed_and_closed(host: Hosting)
     await host.run(actor, template(probe=http_probe()))
     gateway = host.gateway(actor)
     kill_actor(actor.uid)
-    await until(lambda: host.changes != [])
+    await eventually(lambda: host.changes != [])
     assert host.changes[-1] == []
     assert host.ingress.open == {}
     assert not gateway.exists()
@@ -218,7 +218,7 @@ async def test_an_actor_that_ended_can_be_run_again(host: Hosting) -> None:
     actor = new_incarnation()
     await host.run(actor, template(probe=http_probe()))
     kill_actor(actor.uid)
-    await until(lambda: host.changes != [])
+    await eventually(lambda: host.changes != [])
     await host.run(actor, template(probe=http_probe()))
     assert (await ask(host.gateway(actor), GET)).endswith(b"hello")
 
@@ -250,7 +250,7 @@ async def test_close_takes_nothing_new_gives_up_starts_and_stops_the_rest(box: A
         waiting = asyncio.ensure_future(
             host.run(starting, template(*python(GATED), probe=http_probe()))
         )
-        await until((box.where / starting.uid / "logs" / "main.log").exists)
+        await eventually((box.where / starting.uid / "logs" / "main.log").exists)
         await host.supervisor.close()
         with pytest.raises(StartAbortedError):
             await waiting
@@ -276,4 +276,4 @@ async def test_two_containers_share_the_network_and_the_volume(host: Hosting) ->
     actor = new_incarnation()
     await host.run(actor, made)
     seen = host.box.data_of(actor.uid) / "seen"
-    await until(lambda: seen.exists() and seen.read_bytes() == b"hello")
+    await eventually(lambda: seen.exists() and seen.read_bytes() == b"hello")

@@ -8,7 +8,7 @@ from atenet.errors import AteError
 from atenet.worker.network import PairPool, netns
 from atenet.worker.network import pair as pairs
 
-from tests.support.waiting import until
+from tests.support.eventually import eventually
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ async def pool(prefix: str) -> AsyncIterator[PairPool]:
 
 async def test_pairs_are_made_ahead_and_made_up_for(pool: PairPool, prefix: str) -> None:
     pool.fill()
-    await until(lambda: len(netns.names(prefix)) == 4)
+    await eventually(lambda: len(netns.names(prefix)) == 4)
     first = await pool.acquire()
-    await until(lambda: len(netns.names(prefix)) == 6)
+    await eventually(lambda: len(netns.names(prefix)) == 6)
     await pool.release(first)
     assert first.runtime not in netns.names(prefix)
 

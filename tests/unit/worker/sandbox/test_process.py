@@ -14,7 +14,7 @@ from atenet.worker.sandbox import (
 )
 
 from tests.support.actor_box import ActorBox, processes_of, python
-from tests.support.waiting import until
+from tests.support.eventually import eventually
 
 
 async def test_the_exit_status_and_the_last_lines_are_told(box: ActorBox) -> None:
@@ -89,7 +89,7 @@ async def test_stop_asks_first(box: ActorBox) -> None:
     network = await box.networks.acquire()
     launch = box.launch(*python(source), network=network)
     group = await box.sandbox.start(launch)
-    await until((box.data_of("uid-1") / "up").exists)
+    await eventually((box.data_of("uid-1") / "up").exists)
     await group.stop(20)
     await box.networks.release(network)
     assert group.exited.result().status == 3
@@ -102,7 +102,7 @@ async def test_what_does_not_want_to_stop_is_killed_with_all_its_children(box: A
     group = await box.sandbox.start(
         box.launch("sh", "-c", script, network=network, uid="uid-stays")
     )
-    await until((box.data_of("uid-stays") / "up").exists)
+    await eventually((box.data_of("uid-stays") / "up").exists)
     assert len(processes_of("uid-stays")) >= 3
     await group.stop(0.05)
     assert processes_of("uid-stays") == []

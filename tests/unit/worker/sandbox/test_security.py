@@ -9,7 +9,7 @@ import pytest
 from atenet.worker.sandbox import Bind
 
 from tests.support.actor_box import ActorBox, ask, python
-from tests.support.waiting import until
+from tests.support.eventually import eventually
 
 
 async def test_it_has_no_capability_and_cannot_gain_one(box: ActorBox) -> None:
@@ -166,7 +166,7 @@ async def test_two_actors_with_equal_addresses_do_not_see_each_other(box: ActorB
     try:
         for name, network in zip(names, networks, strict=True):
             log = box.where / f"uid-{name}" / "logs" / "main.log"
-            await until(lambda log=log: "listening" in log.read_text())
+            await eventually(lambda log=log: "listening" in log.read_text())
             assert await ask(network.gateway_path) == name.encode()
             assert not (box.data_of(f"uid-{name}") / "other").exists()
     finally:
@@ -194,13 +194,13 @@ async def test_the_environment_is_the_templates_and_secret_from_the_process_list
         )
     )
     try:
-        await until((box.data_of("uid-1") / "up").exists)
+        await eventually((box.data_of("uid-1") / "up").exists)
         listed = b"".join(
             path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()
         )
         assert secret.encode() not in listed
         log = box.where / "uid-1" / "logs" / "main.log"
-        await until(lambda: "TOKEN" in log.read_text())
+        await eventually(lambda: "TOKEN" in log.read_text())
         said = log.read_text()
         # The loader complains once, in the command itself: no program before it saw the variable.
         assert said.count("/data/evil.so") == 1
