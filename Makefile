@@ -26,7 +26,7 @@ down: ## stop what `make up` started
 	@$(ATE) down
 
 test: ## set up and run every test: cargo test, then pytest
-	@$(SETUP) system venv engine demo
+	@$(SETUP) system venv engine demo test
 	@echo "==> cargo test"
 	@$(CARGO) test --release -q $(RUST)
 	@echo "==> pytest"

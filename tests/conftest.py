@@ -3,8 +3,11 @@
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.support.postgres import PostgresServer, postgres_server
 
 
 class _Faults(logging.Handler):
@@ -38,3 +41,19 @@ def root() -> None:
         pytest.fail(
             "this test needs root\nhint: run `make test` as root, or with sudo", pytrace=False
         )
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server that tests share; each makes databases of its own."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new store of either engine, as `--store` names it. Not migrated yet."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ate.db")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.database()

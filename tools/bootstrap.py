@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sets up what a make target needs: `tools/bootstrap.py system venv engine demo bench`.
+"""Sets up what a make target needs: `tools/bootstrap.py system venv engine demo test bench`.
 
 Standard library only, for it is the first thing that runs on a fresh machine. Each part is skipped
 at no cost when what it is made from has not changed: a stamp holds the hash of its inputs.
@@ -33,9 +33,12 @@ COMMANDS = {
     "ip": "iproute2",  # namespaces and links, by hand
     "nft": "nftables",  # actors have no way out
 }
+# What only `make test` wants: a database server that the tests start themselves.
+TEST_COMMANDS = {"initdb": "postgresql"}
 # The measures' load generator; only `make bench` wants it.
 BENCH_COMMANDS = {"wrk": "wrk"}
 SBIN = ["/usr/local/sbin", "/usr/sbin", "/sbin"]  # not on every root's PATH
+POSTGRESQL = Path("/usr/lib/postgresql")  # Debian keeps the server's programs here, by version
 
 
 class SetupError(Exception):
@@ -80,7 +83,8 @@ def run(command: Sequence[str | Path], environment: dict[str, str] | None = None
 
 def system(commands: dict[str, str] = COMMANDS) -> None:
     """Debian packages for the commands that are missing."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
+    servers = [str(found) for found in POSTGRESQL.glob("*/bin")]
+    path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN, *servers])
     missing = {pkg for cmd, pkg in commands.items() if shutil.which(cmd, path=path) is None}
     if not _can_make_venv():
         missing.add("python3-venv")
@@ -171,6 +175,11 @@ def sandbox_python() -> str:
     raise SetupError("no Python below /usr\nhint: apt-get install python3")
 
 
+def test() -> None:
+    """What the tests need on top: a PostgreSQL server to start (none is left running)."""
+    system({**COMMANDS, **TEST_COMMANDS})
+
+
 def bench() -> None:
     """What the measures need on top: a load generator and plots."""
     system({**COMMANDS, **BENCH_COMMANDS})
@@ -189,6 +198,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "venv": venv,
     "engine": engine,
     "demo": demo,
+    "test": test,
     "bench": bench,
 }
 

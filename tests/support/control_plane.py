@@ -35,6 +35,7 @@ class ControlPlane:
     worker_timeout: float = 6.0
     node_timeout: float = 60.0
     drain_timeout: float = 20.0
+    store: str = ""  # the SQLite file below `root`, or a migrated store of either engine
     addresses: dict[str, str] = field(default_factory=dict)
     _channels: list[MtlsChannel] = field(default_factory=list)
     _process: asyncio.subprocess.Process | None = None
@@ -102,7 +103,7 @@ class ControlPlane:
     def settings(self, **changed: Any) -> Settings:
         given: dict[str, Any] = {
             "listen": "127.0.0.1:0",
-            "store": self.root / "ate.db",
+            "store": self.store or str(self.root / "ate.db"),
             "snapshots": self.root / "snapshots",
             "server_credential": self.identity.service_credential(
                 "ateapi", [spiffe.API_SERVER_NAME]
@@ -309,7 +310,7 @@ async def code_of(call: Any) -> tuple[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def control_plane(root: Path, **limits: float) -> AsyncIterator[ControlPlane]:
+async def control_plane(root: Path, **limits: Any) -> AsyncIterator[ControlPlane]:
     """Identity and a node agent; the test starts the ateapi as it likes."""
     identity = LocalIdentity(root / "state")
     identity.ensure()

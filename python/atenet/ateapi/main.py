@@ -6,7 +6,8 @@ import click
 
 from atenet import __version__, daemon
 from atenet.ateapi.process import run
-from atenet.ateapi.settings import Settings
+from atenet.ateapi.settings import MigrateSettings, Settings
+from atenet.ateapi.store.opening import migrate_store
 from atenet.flags import options_for
 
 __all__ = ["main"]
@@ -23,3 +24,16 @@ def main() -> None:
 def serve(settings: Settings) -> None:
     """Serves until SIGTERM. Logs go to stderr as JSON lines; nothing goes to stdout."""
     daemon.run("ateapi", settings.log_level, lambda stop: run(settings, stop))
+
+
+@main.command()
+@options_for(MigrateSettings)
+def migrate(settings: MigrateSettings) -> None:
+    """Brings the store's schema up to date, whole or not at all; again, it does nothing."""
+
+    async def once(_stop: daemon.Stop) -> None:
+        before, after = await migrate_store(settings.store_location)
+        news = f"now at schema {after}" if after != before else f"at schema {after} already"
+        click.echo(f"the store {settings.store_location} is {news}")
+
+    daemon.run("ateapi", settings.log_level, once)

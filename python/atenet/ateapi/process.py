@@ -19,7 +19,8 @@ from atenet.ateapi.service.table import SERVICES, add_services
 from atenet.ateapi.settings import Settings
 from atenet.ateapi.snapshots import SnapshotStore, Sweeper
 from atenet.ateapi.stats import StatsServer
-from atenet.ateapi.store.sqlite import SqliteStore
+from atenet.ateapi.store import Store
+from atenet.ateapi.store.opening import open_store
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
 from atenet.daemon import Stop, announce_ready
@@ -43,7 +44,7 @@ async def run(settings: Settings, stop: Stop) -> None:
 async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
     """The running control plane; yields its bound addresses (`grpc`, `stats`)."""
     _check_actor_authority(settings)
-    store = await SqliteStore.open(settings.store)
+    store = await open_store(settings.store_location)
     nodes = Nodes(settings.client_credential, settings.node_roots)
     try:
         api = _api(settings, store, nodes)
@@ -61,7 +62,7 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
         await store.close()
 
 
-def _api(settings: Settings, store: SqliteStore, nodes: Nodes) -> Api:
+def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
     metrics = Metrics()
     snapshots = SnapshotStore(settings.snapshots)
     context = Context(

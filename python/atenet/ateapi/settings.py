@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet.ateapi.roles import Role, parse_binding
+from atenet.ateapi.store.location import StoreLocation, store_location
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 
-__all__ = ["Settings"]
+__all__ = ["MigrateSettings", "Settings"]
+
+STORE_HELP = (
+    "The SQLite file, made if it is missing, or postgresql://user@host/database, to be prepared"
+    " with `ateapi migrate`. Its password is better given in a file (PGPASSFILE) than here."
+)
 
 
 @dataclass(frozen=True)
 class Settings:
     """One control plane process. Durations are seconds."""
 
-    store: Path = flag("The SQLite file; made if it is missing.")
+    store: str = flag(STORE_HELP)
     snapshots: Path = flag("The directory that holds the snapshots.")
     server_credential: Path = flag(
         "Key and chain shown to callers; carries this service's DNS name."
@@ -60,9 +66,30 @@ class Settings:
             raise AteError("--actor-ca-cert and --actor-ca-key belong together")
         if self.node_timeout < self.worker_timeout:
             raise AteError("--node-timeout must not be shorter than --worker-timeout")
-        _ = self.bindings
+        _ = self.bindings, self.store_location
+
+    @property
+    def store_location(self) -> StoreLocation:
+        """Raises AteError."""
+        return store_location(self.store)
 
     @property
     def bindings(self) -> list[tuple[str, Role]]:
         """The given roles, parsed. Raises AteError."""
         return [parse_binding(given) for given in self.role]
+
+
+@dataclass(frozen=True)
+class MigrateSettings:
+    """What `ateapi migrate` can be told."""
+
+    store: str = flag(STORE_HELP)
+    log_level: str = flag("debug, info, warning or error.", default="info")
+
+    def __post_init__(self) -> None:
+        _ = self.store_location
+
+    @property
+    def store_location(self) -> StoreLocation:
+        """Raises AteError."""
+        return store_location(self.store)

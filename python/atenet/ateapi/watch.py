@@ -20,7 +20,7 @@ from atenet.ateapi.hosting import HostingLedger
 from atenet.ateapi.nodes import NodeError
 from atenet.ateapi.store import BusyError, Transaction, WorkerRow
 from atenet.ateapi.workflows.context import Context
-from atenet.ateapi.workflows.operations import Operations
+from atenet.ateapi.workflows.operations import OperationHeldError, Operations
 from atenet.ateapi.workflows.recover import recover
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import atelet_pb2 as node_pb
@@ -150,6 +150,9 @@ class Watch:
                 actor = await self._operations.run(
                     uid, lambda: recover(self._context, uid, workload_gone=workload_gone)
                 )
+        except OperationHeldError:
+            # Another control plane is at it; should it die, this one is soon the next.
+            backoff.not_before = self._context.clock() + _FIRST_BACKOFF
         except (CallError, BusyError) as e:
             backoff.not_before = self._context.clock() + backoff.delay
             backoff.delay = min(backoff.delay * 2, _LAST_BACKOFF)

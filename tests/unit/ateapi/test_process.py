@@ -77,7 +77,7 @@ async def test_an_unexpected_error_tells_the_caller_nothing(
     def broken(*_: object) -> None:
         raise RuntimeError("secret path /var/lib")
 
-    monkeypatch.setattr("atenet.ateapi.store.sqlite.actors.Actors.get", broken)
+    monkeypatch.setattr("atenet.ateapi.store.rows.actors.Actors.get", broken)
     answer = await code_of(plane.control().ResumeActor(resume("a")))
     assert answer == ("INTERNAL", "internal error")
 

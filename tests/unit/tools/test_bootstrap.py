@@ -75,6 +75,22 @@ def test_a_missing_command_installs_its_package_as_root(
     assert install[-4:] == ["bubblewrap", "iproute2", "nftables", "python3-venv"]
 
 
+def test_the_server_s_programs_are_found_where_debian_keeps_them(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[list[str]] = []
+    monkeypatch.setattr(bootstrap, "install_packages", installed.append)
+    monkeypatch.setattr(bootstrap, "COMMANDS", {})
+    monkeypatch.setattr(bootstrap, "SBIN", [])
+    monkeypatch.setattr(bootstrap, "POSTGRESQL", tmp_path)
+    monkeypatch.setenv("PATH", "")
+    bootstrap.test()
+    (tmp_path / "15" / "bin").mkdir(parents=True)
+    (tmp_path / "15" / "bin" / "initdb").touch(0o755)
+    bootstrap.test()
+    assert installed == [["postgresql"]]
+
+
 def test_without_root_it_says_exactly_what_to_run(
     bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

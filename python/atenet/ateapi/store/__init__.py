@@ -1,5 +1,12 @@
-"""Where the control plane remembers: one interface, SQLite as the embedded store."""
+"""Where the control plane remembers: one interface, SQLite embedded, PostgreSQL for several."""
 
-from atenet.ateapi.store.interface import BusyError, HeldError, Store, Transaction, WorkerRow
+from atenet.ateapi.store.interface import (
+    BusyError,
+    ContradictionError,
+    HeldError,
+    Store,
+    Transaction,
+    WorkerRow,
+)
 
-__all__ = ["BusyError", "HeldError", "Store", "Transaction", "WorkerRow"]
+__all__ = ["BusyError", "ContradictionError", "HeldError", "Store", "Transaction", "WorkerRow"]

@@ -1,4 +1,4 @@
-"""What a store must do. SQLite does it; PostgreSQL can join without a change elsewhere.
+"""What a store must do. SQLite and PostgreSQL do it, with the same row sets and the same tests.
 
 A write is one function that runs as a whole inside one transaction and may run again if the
 database asks for it, so it must have no effect but on its `Transaction`. A read sees one
@@ -8,7 +8,7 @@ consistent state and takes no lock. Messages handed out are the caller's own cop
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,7 @@ __all__ = [
     "AtespaceRows",
     "BusyError",
     "ClaimRow",
+    "ContradictionError",
     "GarbageRows",
     "HeldError",
     "Store",
@@ -36,7 +37,11 @@ class BusyError(Exception):
 
 
 class HeldError(Exception):
-    """Another operation holds the actor."""
+    """Another operation holds the actor, or has taken it over from this one."""
+
+
+class ContradictionError(Exception):
+    """A change would break the books (a second claim of one actor); nothing of it is stored."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +147,17 @@ class Transaction(Protocol):
 
 class Store(Protocol):
     async def read(self, query: Callable[[Transaction], T]) -> T:
-        """Runs a read-only function."""
+        """Runs a read-only function. Raises BusyError."""
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
-        """Runs a function in a transaction of its own; an exception undoes it and is raised."""
+        """Runs a function in a transaction of its own; an exception undoes it and is raised.
 
-    def hold(self, actor_uid: str) -> AbstractContextManager[None]:
-        """The per-actor operation lock, across control planes; freed by the kernel or database
-        when its holder dies. Raises HeldError at once if it is taken."""
+        A caller that leaves does not stop it. Raises BusyError, ContradictionError, and within
+        `hold` HeldError once another control plane has taken the actor over.
+        """
+
+    def hold(self, actor_uid: str) -> AbstractAsyncContextManager[None]:
+        """The per-actor operation lock, across control planes; it frees itself when its holder
+        dies. Raises HeldError at once if it is taken, BusyError."""
 
     async def close(self) -> None: ...

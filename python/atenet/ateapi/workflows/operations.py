@@ -8,16 +8,25 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from atenet.ateapi.failure import CallError, aborted
-from atenet.ateapi.store import HeldError, Store
+import grpc
 
-__all__ = ["Operations"]
+from atenet.ateapi.failure import CallError
+from atenet.ateapi.store import BusyError, HeldError, Store
+
+__all__ = ["OperationHeldError", "Operations"]
 
 T = TypeVar("T")
 
 # Failures kept in mind; forgetting one early only lets the watch retry early.
 _REMEMBERED = 10_000
 _log = logging.getLogger(__name__)
+
+
+class OperationHeldError(CallError):
+    """Another operation has the actor, here or in another control plane."""
+
+    def __init__(self) -> None:
+        super().__init__(grpc.StatusCode.ABORTED, "another operation holds the actor; retry")
 
 
 class Operations:
@@ -30,26 +39,21 @@ class Operations:
 
     async def run(self, uid: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Runs `work` under the actor's operation lock. Raises CallError; Aborted if it is held."""
-        return await self.start(uid, work)
-
-    def start(self, uid: str, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
-        """The same without waiting; the lock is taken before this returns. Raises Aborted."""
-        lock = self._store.hold(uid)
-        try:
-            lock.__enter__()
-        except HeldError:
-            raise aborted("another operation holds the actor; retry") from None
-
-        async def locked() -> T:
-            try:
-                return await work()
-            finally:
-                lock.__exit__(None, None, None)
-
-        task = asyncio.get_running_loop().create_task(locked(), name=f"operation {uid}")
+        if uid in self._running:
+            raise OperationHeldError()
+        task = asyncio.get_running_loop().create_task(
+            self._locked(uid, work), name=f"operation {uid}"
+        )
         self._running[uid] = task
         task.add_done_callback(lambda done: self._ended(uid, done))
-        return asyncio.shield(task)
+        return await asyncio.shield(task)
+
+    async def _locked(self, uid: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        try:
+            async with self._store.hold(uid):
+                return await work()
+        except HeldError:
+            raise OperationHeldError() from None
 
     @property
     def count(self) -> int:
@@ -80,9 +84,9 @@ class Operations:
         # Its caller may have left: the failure is then seen here only.
         error = None if task.cancelled() else task.exception()
         self._failed.pop(uid, None)
-        if error is not None:
+        if error is not None and not isinstance(error, OperationHeldError):
             self._failed[uid] = time.monotonic()
             if len(self._failed) > _REMEMBERED:
                 del self._failed[next(iter(self._failed))]
-        if error is not None and not isinstance(error, CallError):
+        if error is not None and not isinstance(error, (CallError, BusyError)):
             _log.error("operation failed", exc_info=error, extra={"actor_uid": uid})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from importlib import resources
 from pathlib import Path
 
+from atenet.ateapi.store.migrations import numbered
 from atenet.errors import AteError
 
 __all__ = ["APPLICATION_ID", "connect", "prepare"]
@@ -16,8 +16,8 @@ APPLICATION_ID = 0x61746561  # "atea", in the file's header
 _CHECKED_BYTES = 64 * 1024 * 1024
 
 
-def prepare(path: Path) -> None:
-    """Makes the file (0600) or checks it, and brings its schema up to date.
+def prepare(path: Path) -> tuple[int, int]:
+    """Makes the file (0600) or checks it, and brings its schema up to date: from, to.
 
     Raises AteError when it is damaged, belongs to another program, or is newer than this one.
     """
@@ -32,7 +32,7 @@ def prepare(path: Path) -> None:
         connection = connect(path)
         try:
             _check(connection, path)
-            _migrate(connection, path)
+            return _migrate(connection, path)
         finally:
             connection.close()
     except sqlite3.OperationalError as e:
@@ -73,8 +73,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             raise _damaged(path, verdict)
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    steps = _migrations()
+def _migrate(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
+    steps = numbered("atenet.ateapi.store.sqlite")
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -89,16 +89,10 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
+        return version, len(steps)
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-
-
-def _migrations() -> list[str]:
-    """The numbered files in order; migration N brings schema N-1 to N."""
-    folder = resources.files("atenet.ateapi.store.sqlite") / "migrations"
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
-    return [f.read_text() for f in files]
 
 
 def _statements(sql: str) -> list[str]:

@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from atenet.ateapi.store.interface import HeldError
@@ -27,8 +27,8 @@ class OperationLocks:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._held: set[int] = set()
 
-    @contextlib.contextmanager
-    def hold(self, actor_uid: str) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def hold(self, actor_uid: str) -> AsyncIterator[None]:
         """Raises HeldError at once if the actor's byte is taken."""
         byte = _offset(actor_uid)
         if byte in self._held or not self._set(fcntl.F_WRLCK, byte):

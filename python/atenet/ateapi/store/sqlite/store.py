@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TypeVar
 
-from atenet.ateapi.store.interface import BusyError, Transaction
-from atenet.ateapi.store.sqlite.actors import Actors
-from atenet.ateapi.store.sqlite.catalog import Atespaces, Garbage, Templates
+from atenet.ateapi.store.interface import BusyError, ContradictionError, Transaction
+from atenet.ateapi.store.rows import Tables
 from atenet.ateapi.store.sqlite.database import connect, prepare
 from atenet.ateapi.store.sqlite.oplock import OperationLocks
-from atenet.ateapi.store.sqlite.workers import Workers
 from atenet.ateapi.store.sqlite.writer import Writer
 
 __all__ = ["SqliteStore"]
@@ -31,7 +29,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._reader = connect(path, read_only=True)
-        self._reading = _Transaction(self._reader)
+        self._reading = Tables(self._reader)
         self._writer = Writer(path)
         self._locks = OperationLocks(path.with_name(f"{path.name}.locks"))
 
@@ -49,23 +47,16 @@ class SqliteStore:
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
         try:
-            return await self._writer.run(lambda connection: change(_Transaction(connection)))
+            return await self._writer.run(lambda connection: change(Tables(connection)))
         except sqlite3.OperationalError as e:
             raise BusyError(str(e)) from e
+        except sqlite3.IntegrityError as e:
+            raise ContradictionError(str(e)) from e
 
-    def hold(self, actor_uid: str) -> AbstractContextManager[None]:
+    def hold(self, actor_uid: str) -> AbstractAsyncContextManager[None]:
         return self._locks.hold(actor_uid)
 
     async def close(self) -> None:
         await self._writer.close()
         self._reader.close()
         self._locks.close()
-
-
-class _Transaction:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.atespaces = Atespaces(connection)
-        self.templates = Templates(connection)
-        self.actors = Actors(connection)
-        self.workers = Workers(connection)
-        self.garbage = Garbage(connection)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from atenet.ateapi.store.interface import ClaimRow, WorkerRow
+from atenet.ateapi.store.rows.sql import Locks, OutrunError, Sql
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["Workers"]
@@ -15,11 +15,12 @@ _SELECT = "SELECT body, allocated, heartbeat_at, lost FROM workers"
 
 
 class Workers:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, sql: Sql, locks: Locks) -> None:
+        self._db = sql
+        self._locks = locks
 
     def get(self, name: str) -> WorkerRow | None:
-        row = self._db.execute(f"{_SELECT} WHERE name = ?", (name,)).fetchone()
+        row = self._db.execute(f"{_SELECT} WHERE name = ?{self._locks.update}", (name,)).fetchone()
         return _row(row) if row else None
 
     def put(self, worker: pb.Worker, *, heartbeat_at: float, lost: bool) -> None:
@@ -27,17 +28,18 @@ class Workers:
         self._db.execute(
             "INSERT INTO workers (name, epoch, active, slots, heartbeat_at, lost, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET unsettled ="
-            " unsettled OR (allocated > 0 AND epoch <> excluded.epoch), epoch = excluded.epoch,"
+            " ON CONFLICT (name) DO UPDATE SET unsettled = CASE WHEN workers.unsettled = 1"
+            " OR (workers.allocated > 0 AND workers.epoch <> excluded.epoch) THEN 1 ELSE 0 END,"
+            " epoch = excluded.epoch,"
             " active = excluded.active, slots = excluded.slots,"
             " heartbeat_at = excluded.heartbeat_at, lost = excluded.lost, body = excluded.body",
             (
                 worker.metadata.name,
                 worker.epoch,
-                active,
+                int(active),
                 worker.status.capacity.actors,
                 heartbeat_at,
-                lost,
+                int(lost),
                 worker.SerializeToString(),
             ),
         )
@@ -61,7 +63,9 @@ class Workers:
             " AND heartbeat_at > ? ORDER BY CAST(allocated AS REAL) / slots, name",
             (heartbeat_after,),
         )
-        return (_row(r) for r in rows)
+        found = (_row(r) for r in rows)
+        held = self._locks.held
+        return iter(sorted(found, key=lambda r: r.worker.metadata.name in held)) if held else found
 
     def silent(self, heartbeat_before: float) -> list[WorkerRow]:
         rows = self._db.execute(
@@ -70,6 +74,8 @@ class Workers:
         return [_row(r) for r in rows]
 
     def claim(self, claim: ClaimRow) -> None:
+        if self._locks.skip:
+            self._take(claim)
         self._db.execute(
             "INSERT INTO claims (actor_uid, worker, worker_epoch) VALUES (?, ?, ?)",
             (claim.actor_uid, claim.worker, claim.worker_epoch),
@@ -78,15 +84,27 @@ class Workers:
             "UPDATE workers SET allocated = allocated + 1 WHERE name = ?", (claim.worker,)
         )
 
+    def _take(self, claim: ClaimRow) -> None:
+        """Locks the worker's row, if the room that was seen is still there once it is locked."""
+        lock = self._locks.update if claim.worker in self._locks.held else self._locks.skip
+        row = self._db.execute(
+            "SELECT 1 FROM workers WHERE name = ? AND epoch = ? AND active = 1 AND lost = 0"
+            f" AND allocated < slots{lock}",
+            (claim.worker, claim.worker_epoch),
+        ).fetchone()
+        if row is None:
+            raise OutrunError(claim.worker)
+
     def release(self, actor_uid: str) -> None:
         freed = self._db.execute(
             "DELETE FROM claims WHERE actor_uid = ? RETURNING worker", (actor_uid,)
         ).fetchall()
         for (worker,) in freed:
             self._db.execute(
-                "UPDATE workers SET allocated = allocated - 1, unsettled = unsettled AND EXISTS"
+                "UPDATE workers SET allocated = allocated - 1,"
+                " unsettled = CASE WHEN unsettled = 1 AND EXISTS"
                 " (SELECT 1 FROM claims WHERE claims.worker = workers.name"
-                " AND claims.worker_epoch <> workers.epoch) WHERE name = ?",
+                " AND claims.worker_epoch <> workers.epoch) THEN 1 ELSE 0 END WHERE name = ?",
                 (worker,),
             )
 

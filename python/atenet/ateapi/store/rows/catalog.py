@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import sqlite3
-
+from atenet.ateapi.store.rows.sql import Locks, Sql
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["Atespaces", "Garbage", "Templates"]
 
 
 class Atespaces:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, sql: Sql, locks: Locks) -> None:
+        self._db = sql
+        self._locks = locks
 
     def get(self, name: str) -> pb.Atespace | None:
-        row = self._db.execute("SELECT body FROM atespaces WHERE name = ?", (name,)).fetchone()
+        row = self._db.execute(
+            f"SELECT body FROM atespaces WHERE name = ?{self._locks.share}", (name,)
+        ).fetchone()
         return pb.Atespace.FromString(row[0]) if row else None
 
     def put(self, atespace: pb.Atespace) -> None:
@@ -34,20 +36,24 @@ class Atespaces:
         return [pb.Atespace.FromString(body) for (body,) in rows]
 
     def in_use(self, name: str) -> str | None:
+        # Whoever makes something in it holds it shared: wait for them, and see what they made.
+        self._db.execute(f"SELECT 1 FROM atespaces WHERE name = ?{self._locks.update}", (name,))
         for table, what in (("actors", "actors"), ("templates", "actor templates")):
-            query = f"SELECT 1 FROM {table} WHERE atespace = ? LIMIT 1"  # noqa: S608 - ours
+            query = f"SELECT 1 FROM {table} WHERE atespace = ? LIMIT 1"
             if self._db.execute(query, (name,)).fetchone():
                 return what
         return None
 
 
 class Templates:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, sql: Sql, locks: Locks) -> None:
+        self._db = sql
+        self._locks = locks
 
     def get(self, atespace: str, name: str) -> pb.ActorTemplate | None:
         row = self._db.execute(
-            "SELECT body FROM templates WHERE atespace = ? AND name = ?", (atespace, name)
+            f"SELECT body FROM templates WHERE atespace = ? AND name = ?{self._locks.share}",
+            (atespace, name),
         ).fetchone()
         return pb.ActorTemplate.FromString(row[0]) if row else None
 
@@ -73,6 +79,10 @@ class Templates:
         return [pb.ActorTemplate.FromString(body) for (body,) in rows]
 
     def in_use(self, atespace: str, name: str) -> bool:
+        self._db.execute(
+            f"SELECT 1 FROM templates WHERE atespace = ? AND name = ?{self._locks.update}",
+            (atespace, name),
+        )
         row = self._db.execute(
             "SELECT 1 FROM actors WHERE template_atespace = ? AND template_name = ? LIMIT 1",
             (atespace, name),
@@ -81,11 +91,11 @@ class Templates:
 
 
 class Garbage:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, sql: Sql) -> None:
+        self._db = sql
 
     def add(self, uri: str) -> None:
-        self._db.execute("INSERT OR IGNORE INTO garbage (uri) VALUES (?)", (uri,))
+        self._db.execute("INSERT INTO garbage (uri) VALUES (?) ON CONFLICT DO NOTHING", (uri,))
 
     def some(self, limit: int) -> list[str]:
         rows = self._db.execute("SELECT uri FROM garbage ORDER BY random() LIMIT ?", (limit,))

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 
+from atenet.ateapi.store.rows.sql import Locks, Sql
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["Actors"]
 
 
 class Actors:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, sql: Sql, locks: Locks) -> None:
+        self._db = sql
+        self._locks = locks
 
     def get(self, atespace: str, name: str) -> pb.Actor | None:
         row = self._db.execute(
-            "SELECT body FROM actors WHERE atespace = ? AND name = ?", (atespace, name)
+            f"SELECT body FROM actors WHERE atespace = ? AND name = ?{self._locks.update}",
+            (atespace, name),
         ).fetchone()
         return pb.Actor.FromString(row[0]) if row else None
 
     def by_uid(self, uid: str) -> pb.Actor | None:
-        row = self._db.execute("SELECT body FROM actors WHERE uid = ?", (uid,)).fetchone()
+        row = self._db.execute(
+            f"SELECT body FROM actors WHERE uid = ?{self._locks.update}", (uid,)
+        ).fetchone()
         return pb.Actor.FromString(row[0]) if row else None
 
     def if_running(self, atespace: str, name: str) -> bytes | None:
@@ -66,8 +70,8 @@ class Actors:
 
     def in_states(self, states: Sequence[pb.ActorState], limit: int) -> list[pb.Actor]:
         wanted = ", ".join(str(int(state)) for state in states)
-        # The first condition repeats the partial index's, so that SQLite can use it.
-        query = f"SELECT body FROM actors WHERE state IN (1, 3, 5, 8, 9) AND state IN ({wanted})"  # noqa: S608 - numbers only
+        # The first condition repeats the partial index's, so that it can be used.
+        query = f"SELECT body FROM actors WHERE state IN (1, 3, 5, 8, 9) AND state IN ({wanted})"
         return _actors(self._db.execute(f"{query} ORDER BY random() LIMIT ?", (limit,)))
 
     def on_worker(self, worker: str, after: str, limit: int) -> list[pb.Actor]:

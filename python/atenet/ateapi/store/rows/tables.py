@@ -1,0 +1,21 @@
+"""All row sets of one transaction."""
+
+from __future__ import annotations
+
+from atenet.ateapi.store.rows.actors import Actors
+from atenet.ateapi.store.rows.catalog import Atespaces, Garbage, Templates
+from atenet.ateapi.store.rows.sql import NO_LOCKS, Locks, Sql
+from atenet.ateapi.store.rows.workers import Workers
+
+__all__ = ["Tables"]
+
+
+class Tables:
+    """See `store.interface.Transaction`."""
+
+    def __init__(self, sql: Sql, locks: Locks = NO_LOCKS) -> None:
+        self.atespaces = Atespaces(sql, locks)
+        self.templates = Templates(sql, locks)
+        self.actors = Actors(sql, locks)
+        self.workers = Workers(sql, locks)
+        self.garbage = Garbage(sql)
