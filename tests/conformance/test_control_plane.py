@@ -426,7 +426,7 @@ async def test_a_moved_actor_is_not_terminated_in_the_name_of_its_old_worker(
             old = plane.registration("worker-0", node=node)
             old.hosted_actor_uids[:] = [running.metadata.uid]
             for _ in range(3):  # it comes up, then two heartbeats say the same
-                await plane.worker_service().RegisterWorker(old)
+                await plane.worker_service(node).RegisterWorker(old)
             await plane.control().DeleteWorker(
                 pb.DeleteWorkerRequest(worker=pb.ObjectRef(name="worker-0"))
             )

@@ -137,10 +137,14 @@ class ControlPlane:
 
     # -- talking to it
 
-    def channel(self, component: str, spiffe_id: str) -> MtlsChannel:
+    def channel(self, component: str, spiffe_id: str, *, node: str | None = None) -> MtlsChannel:
+        return self.channel_with(self.identity.credential(component, spiffe_id, node=node))
+
+    def channel_with(self, credential: Path) -> MtlsChannel:
+        """As whoever this credential proves."""
         made = mtls_channel(
             self.addresses["grpc"],
-            credential=self.identity.credential(component, spiffe_id),
+            credential=credential,
             roots=self.identity.trust("service-dns"),
             server_name=spiffe.API_SERVER_NAME,
         )
@@ -151,8 +155,10 @@ class ControlPlane:
         component = spiffe_id.rpartition("/")[2]
         return pb_grpc.ControlStub(self.channel(component, spiffe_id))
 
-    def worker_service(self) -> Any:
-        return pb_grpc.WorkerServiceStub(self.channel("atelet", spiffe.ATELET_ID))
+    def worker_service(self, node: str = "node-1") -> Any:
+        """As the agent of that node."""
+        channel = self.channel(f"atelet-{node}", spiffe.ATELET_ID, node=node)
+        return pb_grpc.WorkerServiceStub(channel)
 
     async def disconnect(self) -> None:
         for channel in self._channels:
@@ -188,8 +194,8 @@ class ControlPlane:
         ]
 
     async def register(self, name: str = "worker-1", **given: Any) -> pb.Worker:
-        answer = await self.worker_service().RegisterWorker(self.registration(name, **given))
-        return answer.worker
+        service = self.worker_service(given.get("node", "node-1"))
+        return (await service.RegisterWorker(self.registration(name, **given))).worker
 
     def registration(
         self,
@@ -223,7 +229,7 @@ class ControlPlane:
         self, *names: str, every: float = 0.1, **given: Any
     ) -> AsyncIterator[None]:
         """These workers live while the block lasts."""
-        service = self.worker_service()
+        service = self.worker_service(given.get("node", "node-1"))
 
         async def beat() -> None:
             while True:

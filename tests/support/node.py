@@ -84,7 +84,7 @@ class Node:
         self.atelet, addresses = await self._start(
             "atelet",
             *("--node", "node-1", "--listen", listen, "--api", self._api.address),
-            *("--credential", str(self.identity.credential("atelet", spiffe.ATELET_ID))),
+            *("--credential", str(self._agent_credential())),
             *("--trust", str(self.identity.trust("pod-identity"))),
             *("--api-roots", str(self.identity.trust("service-dns"))),
             *("--state-dir", str(self.root / "node"), "--snapshots", str(self.root / "snapshots")),
@@ -93,6 +93,9 @@ class Node:
         if self.stub is None:
             self.address = addresses["grpc"]
             self.stub = self.client(spiffe.API_ID)
+
+    def _agent_credential(self) -> Path:
+        return self.identity.credential("atelet", spiffe.ATELET_ID, node="node-1")
 
     def client(self, spiffe_id: str) -> Any:
         """A stub of the node agent's service, as whoever has this id."""

@@ -8,14 +8,13 @@ import logging
 import time
 from collections.abc import AsyncIterator
 
-from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
-
+from atenet.ateapi.callers import Access
 from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.nodes import Nodes
 from atenet.ateapi.roles import DEFAULT_BINDINGS, Roles
 from atenet.ateapi.service import Api
-from atenet.ateapi.service.table import SERVICES, add_services
+from atenet.ateapi.service.introspection import Health
+from atenet.ateapi.service.table import add_services
 from atenet.ateapi.settings import Settings
 from atenet.ateapi.snapshots import SnapshotStore, Sweeper
 from atenet.ateapi.stats import StatsServer
@@ -82,7 +81,7 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
         context=context,
         operations=operations,
         watch=Watch(context, operations),
-        roles=Roles([*DEFAULT_BINDINGS, *settings.bindings]),
+        access=Access(Roles([*DEFAULT_BINDINGS, *settings.bindings])),
         metrics=metrics,
         clock=time.time,
     )
@@ -90,12 +89,12 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
 
 @contextlib.asynccontextmanager
 async def _started(
-    api: Api, server: MtlsServer, health: HealthServicer, drain_timeout: float
+    api: Api, server: MtlsServer, health: Health, drain_timeout: float
 ) -> AsyncIterator[None]:
     """Serves and watches; on leaving: not healthy, no new calls, running ones and workflows end."""
     await api.watch.started()
     await server.server.start()
-    await _set_health(health, health_pb2.HealthCheckResponse.SERVING)
+    health.serving()
     background = [
         asyncio.create_task(api.watch.run(), name="watch"),
         asyncio.create_task(api.context.sweeper.run(), name="sweeper"),
@@ -104,18 +103,13 @@ async def _started(
         yield
     finally:
         deadline = time.monotonic() + drain_timeout
-        await _set_health(health, health_pb2.HealthCheckResponse.NOT_SERVING)
+        health.drain()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         await server.server.stop(drain_timeout)
         await api.operations.drain(max(0.0, deadline - time.monotonic()))
         await api.watch.close()
-
-
-async def _set_health(health: HealthServicer, status: int) -> None:
-    for service in ("", *SERVICES):
-        await health.set(service, status)
 
 
 def _check_actor_authority(settings: Settings) -> None:

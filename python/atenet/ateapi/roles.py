@@ -1,4 +1,7 @@
-"""Who may call what: one table of roles, and which SPIFFE id has which."""
+"""Who may call what: the one table of methods and roles, and which SPIFFE id has which role.
+
+docs/roles.md is generated from this table. A method without a row is nobody's.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ from enum import Enum
 
 from atenet.errors import AteError
 from atenet.identity import spiffe
-from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["DEFAULT_BINDINGS", "Role", "Roles", "parse_binding"]
+__all__ = ["DEFAULT_BINDINGS", "PEOPLE", "TABLE", "Role", "Roles", "allowed", "parse_binding"]
 
 
 class Role(Enum):
@@ -21,36 +23,75 @@ class Role(Enum):
     ATELET = "atelet"
     CONTROLLER = "controller"
 
-
-def _methods(service: str) -> frozenset[str]:
-    found = pb.DESCRIPTOR.services_by_name[service].methods
-    return frozenset(f"/ateapi.{service}/{m.name}" for m in found)
-
-
-def _control(*names: str) -> frozenset[str]:
-    wanted = frozenset(f"/ateapi.Control/{n}" for n in names)
-    unknown = wanted - _methods("Control")
-    if unknown:
-        raise AssertionError(f"no such methods: {sorted(unknown)}")
-    return wanted
+    @property
+    def what(self) -> str:
+        """One line for people."""
+        return _WHAT[self]
 
 
-_MINT = _control("MintActorJWT", "MintActorCertificate")
-_READ = frozenset(
-    m for m in _methods("Control") if m.rpartition("/")[2].startswith(("Get", "List"))
-)
-_WORKERS = frozenset(m for m in _methods("Control") if "Worker" in m)
-_ATESPACES = _control("CreateAtespace", "DeleteAtespace")
+_WHAT: Mapping[Role, str] = {
+    Role.OWNER: "a person who runs the installation",
+    Role.EDITOR: "a person who makes and changes actors, templates and policies",
+    Role.VIEWER: "a person who looks",
+    Role.INGRESS_ROUTER: "atenet-router: wakes any actor",
+    Role.EGRESS_GATEWAY: "atenet-egress: reads any actor and its policy; alone mints for actors",
+    Role.ATELET: "a node's agent: speaks for the workers of its own node, and for no others",
+    Role.CONTROLLER: "ate-controller: looks after workers",
+}
 
-# People never mint: an actor's credentials are for the gateway alone (E-25).
-_ALLOWED: Mapping[Role, frozenset[str]] = {
-    Role.OWNER: _methods("Control") - _MINT,
-    Role.EDITOR: _methods("Control") - _MINT - _ATESPACES - (_WORKERS - _READ),
-    Role.VIEWER: _READ,
-    Role.INGRESS_ROUTER: _control("ResumeActor"),
-    Role.EGRESS_GATEWAY: _control("GetActor", "GetActorEgressPolicy") | _MINT,
-    Role.ATELET: _methods("WorkerService"),
-    Role.CONTROLLER: _WORKERS | _READ,
+# The roles that a person's token may name; components prove themselves by certificate only.
+PEOPLE = frozenset({Role.OWNER, Role.EDITOR, Role.VIEWER})
+
+_OWNER = frozenset({Role.OWNER})
+_WRITE = frozenset({Role.OWNER, Role.EDITOR})
+_READ = frozenset({*PEOPLE, Role.CONTROLLER})
+_WORKERS = frozenset({Role.OWNER, Role.CONTROLLER})
+_GATEWAY = frozenset({Role.EGRESS_GATEWAY})
+_ROUTER = frozenset({Role.INGRESS_ROUTER})
+_NODE = frozenset({Role.ATELET})
+_ANYBODY = frozenset(Role)
+
+TABLE: Mapping[str, frozenset[Role]] = {
+    "/ateapi.Control/CreateAtespace": _OWNER,
+    "/ateapi.Control/GetAtespace": _READ,
+    "/ateapi.Control/ListAtespaces": _READ,
+    "/ateapi.Control/DeleteAtespace": _OWNER,
+    "/ateapi.Control/CreateActorTemplate": _WRITE,
+    "/ateapi.Control/GetActorTemplate": _READ,
+    "/ateapi.Control/ListActorTemplates": _READ,
+    "/ateapi.Control/DeleteActorTemplate": _WRITE,
+    "/ateapi.Control/CreateActor": _WRITE,
+    "/ateapi.Control/GetActor": _READ | _GATEWAY,
+    "/ateapi.Control/UpdateActor": _WRITE,
+    # A router looks whether anybody answers: one actor a page, and only the first page.
+    "/ateapi.Control/ListActors": _READ | _ROUTER,
+    "/ateapi.Control/DeleteActor": _WRITE,
+    "/ateapi.Control/ResumeActor": _WRITE | _ROUTER,
+    "/ateapi.Control/SuspendActor": _WRITE,
+    "/ateapi.Control/PauseActor": _WRITE,
+    "/ateapi.Control/RevertActor": _WRITE,
+    "/ateapi.Control/GetActorEgressPolicy": _READ | _GATEWAY,
+    "/ateapi.Control/CreateActorEgressPolicy": _WRITE,
+    "/ateapi.Control/UpdateActorEgressPolicy": _WRITE,
+    "/ateapi.Control/DeleteActorEgressPolicy": _WRITE,
+    # People never mint: an actor's credentials are for the gateway alone (E-25).
+    "/ateapi.Control/MintActorJWT": _GATEWAY,
+    "/ateapi.Control/MintActorCertificate": _GATEWAY,
+    "/ateapi.Control/CreateWorker": _WORKERS,
+    "/ateapi.Control/GetWorker": _READ,
+    "/ateapi.Control/UpdateWorker": _WORKERS,
+    "/ateapi.Control/ListWorkers": _READ,
+    "/ateapi.Control/DeleteWorker": _WORKERS,
+    "/ateapi.Control/DrainWorker": _WORKERS,
+    "/ateapi.Control/ListWorkerActorAssignments": _READ,
+    # The node's name is in the agent's certificate; each handler holds the call to it.
+    "/ateapi.WorkerService/RegisterWorker": _NODE,
+    "/ateapi.WorkerService/MintWorkerActorCertificate": _NODE,
+    "/ateapi.WorkerService/RequestActorSuspend": _NODE,
+    "/grpc.health.v1.Health/Check": _ANYBODY,
+    "/grpc.health.v1.Health/List": _ANYBODY,
+    "/grpc.health.v1.Health/Watch": _ANYBODY,
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _READ,
 }
 
 DEFAULT_BINDINGS: tuple[tuple[str, Role], ...] = (
@@ -62,18 +103,22 @@ DEFAULT_BINDINGS: tuple[tuple[str, Role], ...] = (
 )
 
 
+def allowed(roles: Iterable[Role], method: str) -> bool:
+    """`method`: the gRPC path, `/ateapi.Control/GetActor`."""
+    return not TABLE.get(method, frozenset()).isdisjoint(roles)
+
+
 class Roles:
-    """Ids are compared as they are spelled; one id may have several roles."""
+    """The roles of certificates. Ids are compared as they are spelled; one may have several."""
 
     def __init__(self, bindings: Iterable[tuple[str, Role]]) -> None:
-        self._allowed: dict[str, frozenset[str]] = {}
+        self._of: dict[str, frozenset[Role]] = {}
         for spiffe_id, role in bindings:
-            before = self._allowed.get(spiffe_id, frozenset())
-            self._allowed[spiffe_id] = before | _ALLOWED[role]
+            self._of[spiffe_id] = self.of(spiffe_id) | {role}
 
-    def allows(self, spiffe_id: str, method: str) -> bool:
-        """`method`: the gRPC path, `/ateapi.Control/GetActor`."""
-        return method in self._allowed.get(spiffe_id, frozenset())
+    def of(self, spiffe_id: str) -> frozenset[Role]:
+        """Empty for an id that nobody gave a role."""
+        return self._of.get(spiffe_id, frozenset())
 
 
 def parse_binding(given: str) -> tuple[str, Role]:

@@ -31,11 +31,17 @@ _CLIENTS_ONLY = frozenset(
 )
 
 
-def pod_want(spiffe_id: str) -> Want:
-    """What a pod certificate says: one URI, the DNS name derived from it, its usages."""
+def pod_want(spiffe_id: str, node: str | None = None) -> Want:
+    """What a pod certificate says: one URI, the DNS name derived from it, its usages.
+
+    A node agent's also says which `node` it speaks for.
+    """
     clients_only = spiffe_id in _CLIENTS_ONLY
     usages = (Usage.CLIENT,) if clients_only else (Usage.CLIENT, Usage.SERVER)
-    return Want(spiffe_id, (spiffe.pod_dns_name(spiffe_id),), usages)
+    names: tuple[str, ...] = (spiffe.pod_dns_name(spiffe_id),)
+    if node is not None:
+        names += (spiffe.node_dns_name(spiffe_id, node),)
+    return Want(spiffe_id, names, usages)
 
 
 class LocalIdentity:
@@ -65,9 +71,10 @@ class LocalIdentity:
         _known(name)
         return self.root / "trust" / f"{name}.pem"
 
-    def credential(self, component: str, spiffe_id: str) -> Path:
-        """The component's pod credential, issued or renewed if need be."""
-        return self._credential(component, "pod.pem", pod_want(spiffe_id), "pod-identity")
+    def credential(self, component: str, spiffe_id: str, *, node: str | None = None) -> Path:
+        """The component's pod credential, issued or renewed if need be; a node agent's names its
+        `node`."""
+        return self._credential(component, "pod.pem", pod_want(spiffe_id, node), "pod-identity")
 
     def service_credential(self, component: str, dns_names: Sequence[str]) -> Path:
         """The component's server credential for these DNS names (or IP literals)."""

@@ -17,6 +17,8 @@ __all__ = [
     "ROUTER_ID",
     "ROUTER_SERVER_NAME",
     "actor_id",
+    "node_dns_name",
+    "parse_node_dns_name",
     "parse_pod_id",
     "pod_dns_name",
     "pod_id",
@@ -57,6 +59,22 @@ def pod_dns_name(spiffe_id: str) -> str:
     """
     namespace, service_account = parse_pod_id(spiffe_id)
     return f"{service_account}.{namespace}.pod.{CLUSTER}"
+
+
+def node_dns_name(spiffe_id: str, node: str) -> str:
+    """The DNS name that says on which node this pod is: `<node>.<pod's name>`.
+
+    All agents share one SPIFFE id, so only this tells one node's from another's. The authority
+    puts it into an agent's certificate beside the pod's own name, and into no other.
+    """
+    _check("node", node)
+    return f"{node}.{pod_dns_name(spiffe_id)}"
+
+
+def parse_node_dns_name(spiffe_id: str, name: str) -> str | None:
+    """The node of a name that `node_dns_name` made for this id; None for any other name."""
+    node = name.removesuffix(f".{pod_dns_name(spiffe_id)}")
+    return node if node != name and _NAME.fullmatch(node) else None
 
 
 def actor_id(atespace: str, name: str) -> str:

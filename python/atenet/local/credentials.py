@@ -8,7 +8,7 @@ import logging
 from atenet.errors import AteError
 from atenet.identity import spiffe
 from atenet.identity.local import LocalIdentity
-from atenet.local.layout import Layout
+from atenet.local.layout import NODE, Layout
 from atenet.local.processes import NAMESPACE, POOL, Credentials
 from atenet.local.settings import LocalSettings
 
@@ -33,7 +33,7 @@ def issue(layout: Layout, settings: LocalSettings) -> Credentials:
         api_service=identity.service_credential(
             "ateapi", [spiffe.API_SERVER_NAME, settings.address]
         ),
-        atelet=identity.credential("atelet", spiffe.ATELET_ID),
+        atelet=identity.credential("atelet", spiffe.ATELET_ID, node=NODE),
         worker=identity.credential("worker", spiffe.pod_id(NAMESPACE, POOL)),
         pod_roots=identity.trust("pod-identity"),
         service_roots=identity.trust("service-dns"),

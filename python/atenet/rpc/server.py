@@ -15,7 +15,7 @@ from atenet.errors import AteError
 from atenet.rpc.keepalive import SERVER_OPTIONS
 from atenet.rpc.material import WatchedMaterial
 
-__all__ = ["MtlsServer", "mtls_server", "peer_spiffe_id"]
+__all__ = ["MtlsServer", "mtls_server", "peer_dns_names", "peer_spiffe_id"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,12 @@ def peer_spiffe_id(context: _HasAuthContext) -> str | None:
         return uris[0].decode("ascii")
     except UnicodeDecodeError:
         return None
+
+
+def peer_dns_names(context: _HasAuthContext) -> list[str]:
+    """The DNS names of the client's certificate; what is not ASCII is no name."""
+    found = context.auth_context().get("peer_dns", ())
+    return [name.decode() for name in found if name.isascii()]
 
 
 class _Configurations:

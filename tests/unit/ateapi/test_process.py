@@ -62,13 +62,33 @@ async def test_calls_are_counted_by_method_and_code(plane: ControlPlane) -> None
 async def test_health_and_reflection_are_served(plane: ControlPlane) -> None:
     channel = plane.channel("router", spiffe.ROUTER_ID)
     health = health_pb2_grpc.HealthStub(channel)
-    answer = await health.Check(health_pb2.HealthCheckRequest(service="ateapi.Control"))
-    assert answer.status == health_pb2.HealthCheckResponse.SERVING
-    listing = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+    for service in ("", "ateapi.Control"):
+        answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    unknown = health.Check(health_pb2.HealthCheckRequest(service="nobody"))
+    assert (await code_of(unknown))[0] == "NOT_FOUND"
+    listed = await health.List(health_pb2.HealthListRequest())
+    assert {"", "ateapi.Control", "ateapi.WorkerService"} == set(listed.statuses)
+    person = plane.channel("ate-cli", spiffe.CLI_ID)
+    listing = reflection_pb2_grpc.ServerReflectionStub(person).ServerReflectionInfo(
         iter([reflection_pb2.ServerReflectionRequest(list_services="")])
     )
     names = [s.name async for r in listing for s in r.list_services_response.service]
     assert {"ateapi.Control", "ateapi.WorkerService"} <= set(names)
+
+
+async def test_a_drain_says_so_first_and_does_not_wait_for_watchers(tmp_path: Path) -> None:
+    async with control_plane(tmp_path) as plane, plane.in_its_own_process():
+        health = health_pb2_grpc.HealthStub(plane.channel("router", spiffe.ROUTER_ID))
+        watching = health.Watch(health_pb2.HealthCheckRequest(service="ateapi.Control"))
+        seen = []
+        async for answer in watching:
+            if not seen:
+                stopping = asyncio.ensure_future(plane.terminate())
+            seen.append(answer.status)
+        statuses = health_pb2.HealthCheckResponse
+        assert seen == [statuses.SERVING, statuses.NOT_SERVING]
+        assert (await stopping)[0] == 0
 
 
 async def test_an_unexpected_error_tells_the_caller_nothing(

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from atenet.ateapi import records
-from atenet.ateapi.failure import aborted, already_exists, invalid, not_found, precondition
+import grpc
+
+from atenet.ateapi import callers, records
+from atenet.ateapi.failure import (
+    CallError,
+    aborted,
+    already_exists,
+    invalid,
+    not_found,
+    precondition,
+)
+from atenet.ateapi.roles import Role
 from atenet.ateapi.service.dispatch import Api, Handler
 from atenet.ateapi.service.wire import resume_response
 from atenet.ateapi.store import Transaction
@@ -63,16 +73,24 @@ async def _update(api: Api, request: pb.UpdateActorRequest) -> pb.Actor:
 async def _list(api: Api, request: pb.ListActorsRequest) -> pb.ListActorsResponse:
     if request.atespace:
         fields.name("atespace", request.atespace)
-    size = paging.page_size(request.page_size)
-    space, name = paging.page_start("actors", request.page_token, 2)
+    _health_listing_only(request)
+    page = paging.Page("actors", request, parts=2)
     found = await api.store.read(
-        lambda tx: tx.actors.page(request.atespace, (space, name), size + 1)
+        lambda tx: tx.actors.page(request.atespace, paging.pair(page.after), page.size + 1)
     )
-    answer = pb.ListActorsResponse(actors=found[:size])
-    if len(found) > size:
-        last = found[size - 1].metadata
-        answer.next_page_token = paging.page_token("actors", last.atespace, last.name)
-    return answer
+    items, token = page.cut(found, lambda a: (a.metadata.atespace, a.metadata.name))
+    return pb.ListActorsResponse(actors=items, next_page_token=token)
+
+
+def _health_listing_only(request: pb.ListActorsRequest) -> None:
+    """A router may look whether the control plane answers, not who there is."""
+    caller = callers.current()
+    only_router = caller.roles == {Role.INGRESS_ROUTER}
+    if only_router and (request.page_size != 1 or request.page_token):
+        raise CallError(
+            grpc.StatusCode.PERMISSION_DENIED,
+            f"{caller.subject} may list one actor (page_size 1), and no further page",
+        )
 
 
 async def _delete(api: Api, request: pb.DeleteActorRequest) -> pb.Actor:

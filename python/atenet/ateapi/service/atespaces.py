@@ -35,13 +35,10 @@ async def _get(api: Api, request: pb.GetAtespaceRequest) -> pb.Atespace:
 
 
 async def _list(api: Api, request: pb.ListAtespacesRequest) -> pb.ListAtespacesResponse:
-    size = paging.page_size(request.page_size)
-    (after,) = paging.page_start("atespaces", request.page_token, 1)
-    found = await api.store.read(lambda tx: tx.atespaces.page(after, size + 1))
-    answer = pb.ListAtespacesResponse(atespaces=found[:size])
-    if len(found) > size:
-        answer.next_page_token = paging.page_token("atespaces", found[size - 1].metadata.name)
-    return answer
+    page = paging.Page("atespaces", request)
+    found = await api.store.read(lambda tx: tx.atespaces.page(page.after[0], page.size + 1))
+    items, token = page.cut(found, lambda a: (a.metadata.name,))
+    return pb.ListAtespacesResponse(atespaces=items, next_page_token=token)
 
 
 async def _delete(api: Api, request: pb.DeleteAtespaceRequest) -> pb.Atespace:

@@ -13,14 +13,13 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from atenet.ateapi import records
+from atenet.ateapi.callers import Access
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.metrics import Metrics
-from atenet.ateapi.roles import Roles
 from atenet.ateapi.store import BusyError, Store
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
 from atenet.proto import ateapi_pb2 as pb
-from atenet.rpc import peer_spiffe_id
 
 __all__ = ["Api", "Handler", "generic_handlers"]
 
@@ -35,7 +34,7 @@ class Api:
     context: Context
     operations: Operations
     watch: Watch
-    roles: Roles
+    access: Access
     metrics: Metrics
     clock: records.Clock
 
@@ -80,7 +79,7 @@ def _answering(
 
     async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
         try:
-            _authorise(api.roles, context, path, method)
+            await api.access.admit(context, path)
             response = await handler(api, request)
         except CallError as e:
             failed = e
@@ -98,18 +97,6 @@ def _answering(
         return await context.abort(failed.code, failed.message)
 
     return answer
-
-
-def _authorise(
-    roles: Roles, context: grpc.aio.ServicerContext[Any, Any], path: str, method: str
-) -> None:
-    spiffe_id = peer_spiffe_id(context)
-    if spiffe_id is None:
-        raise CallError(
-            grpc.StatusCode.UNAUTHENTICATED, "the client certificate must have exactly one URI name"
-        )
-    if not roles.allows(spiffe_id, path):
-        raise CallError(grpc.StatusCode.PERMISSION_DENIED, f"{spiffe_id} may not call {method}")
 
 
 def _unbuilt(method: str) -> Handler:

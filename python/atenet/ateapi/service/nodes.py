@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 
-from atenet.ateapi import records
+from atenet.ateapi import callers, records
 from atenet.ateapi.failure import CallError, aborted, invalid, not_found, precondition
 from atenet.ateapi.service.dispatch import Api, Handler
 from atenet.ateapi.store import Transaction, WorkerRow
@@ -18,6 +18,7 @@ __all__ = ["HANDLERS"]
 async def _register(api: Api, request: pb.RegisterWorkerRequest) -> pb.RegisterWorkerResponse:
     """Registration, and with the same epoch and content again: heartbeat."""
     made = worker.for_register(request)
+    _own(made.node_name, f"worker {made.metadata.name}")
     now = api.clock()
 
     def change(tx: Transaction) -> tuple[pb.Worker, bool]:
@@ -61,20 +62,33 @@ async def _request_suspend(
         raise aborted(f"{records.actor_label(found)} has another uid")
     if found.status.worker_assignment.worker.name != request.worker.name:
         raise precondition(f"{records.actor_label(found)} is not on worker {request.worker.name}")
+    _own(found.status.worker_assignment.node_name, records.actor_label(found))
     uid = found.metadata.uid
     done = await api.operations.run(uid, lambda: suspend(api.context, uid))
     return pb.RequestActorSuspendResponse(actor=done)
+
+
+def _own(node: str, what: str) -> None:
+    """PermissionDenied unless it is on the calling agent's node."""
+    own = callers.own_node()
+    if node != own:
+        raise CallError(
+            grpc.StatusCode.PERMISSION_DENIED, f"{what} is not on node {own}, the caller's own"
+        )
 
 
 def _may_register(made: pb.Worker, row: WorkerRow, heard_after: float) -> None:
     old = row.worker
     if made.epoch < old.epoch:
         raise precondition(f"worker {made.metadata.name} has restarted since epoch {made.epoch}")
-    alive = not row.lost and row.heartbeat_at > heard_after
-    if made.node_name != old.node_name and alive:
+    if made.node_name == old.node_name:
+        return
+    # Actors that are still claimed there are recovered from that node's disk: no other node's
+    # agent may answer for them.
+    if row.allocated or (not row.lost and row.heartbeat_at > heard_after):
         raise CallError(
             grpc.StatusCode.ALREADY_EXISTS,
-            f"a worker {made.metadata.name} is alive on node {old.node_name}",
+            f"a worker {made.metadata.name} is on node {old.node_name}, alive or with actors",
         )
 
 

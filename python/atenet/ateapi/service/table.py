@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from grpc_health.v1 import health_pb2_grpc
-from grpc_health.v1._async import HealthServicer
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from atenet.ateapi.service import actors, atespaces, nodes, templates, workers
 from atenet.ateapi.service.dispatch import Api, Handler, generic_handlers
+from atenet.ateapi.service.introspection import Health, Reflection
 from atenet.proto import ateapi_pb2 as pb
 from atenet.rpc import MtlsServer
 
@@ -26,11 +26,13 @@ HANDLERS: dict[str, dict[str, Handler]] = {
 SERVICES = tuple(s.full_name for s in pb.DESCRIPTOR.services_by_name.values())
 
 
-def add_services(server: MtlsServer, api: Api) -> HealthServicer:
-    """Adds the contract, health and reflection. The health servicer is there to be set."""
+def add_services(server: MtlsServer, api: Api) -> Health:
+    """Adds the contract, health and reflection. Health says NOT_SERVING until it is told."""
     server.server.add_generic_rpc_handlers(tuple(generic_handlers(api, HANDLERS)))
-    health = HealthServicer()
+    health = Health(api.access, SERVICES)
     health_pb2_grpc.add_HealthServicer_to_server(health, server.server)
     names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server.server)
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(
+        Reflection(api.access, names), server.server
+    )
     return health

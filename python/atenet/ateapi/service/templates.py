@@ -39,16 +39,12 @@ async def _get(api: Api, request: pb.GetActorTemplateRequest) -> pb.ActorTemplat
 async def _list(api: Api, request: pb.ListActorTemplatesRequest) -> pb.ListActorTemplatesResponse:
     if request.atespace:
         fields.name("atespace", request.atespace)
-    size = paging.page_size(request.page_size)
-    space, name = paging.page_start("templates", request.page_token, 2)
+    page = paging.Page("templates", request, parts=2)
     found = await api.store.read(
-        lambda tx: tx.templates.page(request.atespace, (space, name), size + 1)
+        lambda tx: tx.templates.page(request.atespace, paging.pair(page.after), page.size + 1)
     )
-    answer = pb.ListActorTemplatesResponse(actor_templates=found[:size])
-    if len(found) > size:
-        last = found[size - 1].metadata
-        answer.next_page_token = paging.page_token("templates", last.atespace, last.name)
-    return answer
+    items, token = page.cut(found, lambda t: (t.metadata.atespace, t.metadata.name))
+    return pb.ListActorTemplatesResponse(actor_templates=items, next_page_token=token)
 
 
 async def _delete(api: Api, request: pb.DeleteActorTemplateRequest) -> pb.ActorTemplate:

@@ -52,14 +52,10 @@ async def _update(api: Api, request: pb.UpdateWorkerRequest) -> pb.Worker:
 async def _list(api: Api, request: pb.ListWorkersRequest) -> pb.ListWorkersResponse:
     if request.atespace:
         raise invalid("atespace", "must be empty: workers are in no atespace")
-    size = paging.page_size(request.page_size)
-    (after,) = paging.page_start("workers", request.page_token, 1)
-    found = await api.store.read(lambda tx: tx.workers.page(after, size + 1))
-    answer = pb.ListWorkersResponse(workers=[row.worker for row in found[:size]])
-    if len(found) > size:
-        last = found[size - 1].worker.metadata.name
-        answer.next_page_token = paging.page_token("workers", last)
-    return answer
+    page = paging.Page("workers", request)
+    rows = await api.store.read(lambda tx: tx.workers.page(page.after[0], page.size + 1))
+    items, token = page.cut([row.worker for row in rows], lambda w: (w.metadata.name,))
+    return pb.ListWorkersResponse(workers=items, next_page_token=token)
 
 
 async def _delete(api: Api, request: pb.DeleteWorkerRequest) -> pb.Worker:
@@ -95,19 +91,14 @@ async def _assignments(
     api: Api, request: pb.ListWorkerActorAssignmentsRequest
 ) -> pb.ListWorkerActorAssignmentsResponse:
     name = _name(request.worker)
-    size = paging.page_size(request.page_size)
-    (after,) = paging.page_start(f"actors of {name}", request.page_token, 1)
+    page = paging.Page(f"actors of {name}", request)
 
     def query(tx: Transaction) -> list[pb.Actor]:
         _found(tx.workers.get(name), name)
-        return tx.actors.on_worker(name, after, size + 1)
+        return tx.actors.on_worker(name, page.after[0], page.size + 1)
 
-    found = await api.store.read(query)
-    answer = pb.ListWorkerActorAssignmentsResponse(actors=found[:size])
-    if len(found) > size:
-        last = found[size - 1].metadata.uid
-        answer.next_page_token = paging.page_token(f"actors of {name}", last)
-    return answer
+    items, token = page.cut(await api.store.read(query), lambda a: (a.metadata.uid,))
+    return pb.ListWorkerActorAssignmentsResponse(actors=items, next_page_token=token)
 
 
 def _name(ref: pb.ObjectRef) -> str:

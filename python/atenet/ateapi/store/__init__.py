@@ -1,12 +1,25 @@
 """Where the control plane remembers: one interface, SQLite embedded, PostgreSQL for several."""
 
 from atenet.ateapi.store.interface import (
+    AuditEntry,
+    AuditRow,
     BusyError,
     ContradictionError,
     HeldError,
+    SigningKey,
     Store,
     Transaction,
     WorkerRow,
 )
 
-__all__ = ["BusyError", "ContradictionError", "HeldError", "Store", "Transaction", "WorkerRow"]
+__all__ = [
+    "AuditEntry",
+    "AuditRow",
+    "BusyError",
+    "ContradictionError",
+    "HeldError",
+    "SigningKey",
+    "Store",
+    "Transaction",
+    "WorkerRow",
+]

@@ -17,11 +17,17 @@ from atenet.proto import ateapi_pb2 as pb
 __all__ = [
     "ActorRows",
     "AtespaceRows",
+    "AuditEntry",
+    "AuditRow",
+    "AuditRows",
     "BusyError",
     "ClaimRow",
     "ContradictionError",
     "GarbageRows",
     "HeldError",
+    "PolicyRows",
+    "SigningKey",
+    "SigningKeyRows",
     "Store",
     "TemplateRows",
     "Transaction",
@@ -61,6 +67,39 @@ class ClaimRow:
     actor_uid: str
     worker: str
     worker_epoch: int
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A key that signs actors' tokens, as PKCS #8 PEM. Times are seconds since the epoch."""
+
+    kid: str
+    created_at: float
+    signs_from: float  # published before that, so that verifiers know it in time
+    private_key: bytes
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.kid})"  # never the key itself
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """Who did what to whom. Never a secret, never a caller's free text."""
+
+    at: float  # seconds since the epoch
+    subject: str  # a SPIFFE id, or issuer and subject of a token
+    method: str  # Control/CreateActor
+    target: str  # actor/<atespace>/<name>, worker/<name>, ...
+    uid: str  # the target's incarnation; empty where it has none
+    trace_id: str  # of the caller's trace; empty without one
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """An entry and its place in the log; numbers grow."""
+
+    number: int
+    entry: AuditEntry
 
 
 class AtespaceRows(Protocol):
@@ -122,6 +161,35 @@ class WorkerRows(Protocol):
         """Claims of an incarnation that is not the worker's present one."""
 
 
+class PolicyRows(Protocol):
+    """Egress policies, each of one incarnation of an actor; they go with it."""
+
+    def get(self, actor_uid: str) -> pb.EgressPolicy | None: ...
+    def put(self, actor_uid: str, policy: pb.EgressPolicy) -> None:
+        """The actor is stored: the caller saw it in this same transaction."""
+
+    def delete(self, actor_uid: str) -> None: ...
+
+
+class SigningKeyRows(Protocol):
+    def all(self) -> list[SigningKey]:
+        """In the order in which they start to sign."""
+
+    def add(self, key: SigningKey) -> None: ...
+    def delete(self, kid: str) -> None: ...
+
+
+class AuditRows(Protocol):
+    """Append-only: nothing changes an entry, and nothing removes one that is not a day old."""
+
+    def append(self, entry: AuditEntry) -> None: ...
+    def page(self, after: int, limit: int, *, target: str = "") -> list[AuditRow]:
+        """In order, after that number; an empty `target` means all."""
+
+    def forget(self, before: float, limit: int) -> int:
+        """Removes those of the `limit` oldest that are older than that time; how many."""
+
+
 class GarbageRows(Protocol):
     """Snapshots that no record names any more: deleted from storage after the commit."""
 
@@ -141,6 +209,12 @@ class Transaction(Protocol):
     def actors(self) -> ActorRows: ...
     @property
     def workers(self) -> WorkerRows: ...
+    @property
+    def policies(self) -> PolicyRows: ...
+    @property
+    def signing_keys(self) -> SigningKeyRows: ...
+    @property
+    def audit(self) -> AuditRows: ...
     @property
     def garbage(self) -> GarbageRows: ...
 

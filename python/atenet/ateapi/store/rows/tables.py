@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from atenet.ateapi.store.rows.actors import Actors
 from atenet.ateapi.store.rows.catalog import Atespaces, Garbage, Templates
+from atenet.ateapi.store.rows.ledger import Audit, SigningKeys
+from atenet.ateapi.store.rows.policies import Policies
 from atenet.ateapi.store.rows.sql import NO_LOCKS, Locks, Sql
 from atenet.ateapi.store.rows.workers import Workers
 
@@ -18,4 +20,7 @@ class Tables:
         self.templates = Templates(sql, locks)
         self.actors = Actors(sql, locks)
         self.workers = Workers(sql, locks)
+        self.policies = Policies(sql, locks)
+        self.signing_keys = SigningKeys(sql)
+        self.audit = Audit(sql)
         self.garbage = Garbage(sql)
