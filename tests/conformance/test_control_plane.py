@@ -89,71 +89,7 @@ def _channel(plane: ControlPlane, credential: Path) -> MtlsChannel:
     )
 
 
-# ---------------------------------------------------------------- C-02: killed at any point
-
-
-@pytest.mark.conformance("C-02")
-@pytest.mark.parametrize("point", ["resume.claimed", "resume.started", "resume.running"])
-async def test_a_resume_killed_at_any_point_is_continued(tmp_path: Path, point: str) -> None:
-    async with control_plane(tmp_path) as plane:
-        async with plane.in_its_own_process(stop_at=point):
-            await plane.seed("a", "b")
-            await plane.register(slots=1)
-            assert (await code_of(plane.control().ResumeActor(resume("a"))))[0] == "UNAVAILABLE"
-            assert await plane.killed() == -9
-        async with plane.in_its_own_process():
-            await plane.register(slots=1)
-            running = await plane.until("a", "RUNNING")
-            assert plane.atelet.hosted["worker-1"] == {running.metadata.uid}
-            await _slots_are(plane, allocated=1)
-            # Its one claim is the pool's one slot: not lost, not doubled.
-            code, _ = await code_of(plane.control().ResumeActor(resume("b")))
-            assert code == "RESOURCE_EXHAUSTED"
-            await plane.control().SuspendActor(suspend("a"))
-            assert (await plane.control().ResumeActor(resume("b"))).resumed
-
-
-@pytest.mark.conformance("C-02")
-@pytest.mark.parametrize("point", ["suspend.begun", "suspend.stored", "suspend.done"])
-async def test_a_suspend_killed_at_any_point_is_continued(tmp_path: Path, point: str) -> None:
-    async with control_plane(tmp_path) as plane:
-        async with plane.in_its_own_process(stop_at=point):
-            await plane.seed("a", "b")
-            await plane.register(slots=1)
-            await plane.control().ResumeActor(resume("a"))
-            assert (await code_of(plane.control().SuspendActor(suspend("a"))))[0] == "UNAVAILABLE"
-            assert await plane.killed() == -9
-        async with plane.in_its_own_process():
-            await plane.register(slots=1)
-            suspended = await plane.until("a", "SUSPENDED")
-            assert suspended.status.external_snapshot.snapshot_uri
-            uris = {c.request.snapshot_uri for c in plane.atelet.calls if c.method == "Checkpoint"}
-            assert uris == {suspended.status.external_snapshot.snapshot_uri}
-            await _slots_are(plane, allocated=0)
-            assert (await plane.control().ResumeActor(resume("b"))).resumed
-
-
-@pytest.mark.conformance("C-02")
-@pytest.mark.parametrize("point", ["delete.begun", "delete.terminated", "delete.done"])
-async def test_a_delete_killed_at_any_point_is_continued(tmp_path: Path, point: str) -> None:
-    request = pb.DeleteActorRequest(actor=ref("a"), any_state=True)
-    async with control_plane(tmp_path) as plane:
-        async with plane.in_its_own_process(stop_at=point):
-            await plane.seed("a")
-            await plane.register(slots=1)
-            control = plane.control()
-            await control.ResumeActor(resume("a"))
-            await control.SuspendActor(suspend("a"))
-            await control.ResumeActor(resume("a"))
-            assert (await code_of(control.DeleteActor(request)))[0] == "UNAVAILABLE"
-            assert await plane.killed() == -9
-        async with plane.in_its_own_process():
-            await plane.register(slots=1)
-            await eventually(lambda: not list((tmp_path / "snapshots").glob("*/*/*")))
-            code, _ = await code_of(plane.control().GetActor(pb.GetActorRequest(actor=ref("a"))))
-            assert code == "NOT_FOUND"
-            assert not plane.atelet.hosted["worker-1"]
-            await _slots_are(plane, allocated=0)
+# ---------------------------------------------------------------- C-02: killed (see also test_control_plane_kills)
 
 
 @pytest.mark.conformance("C-02")

@@ -22,6 +22,7 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
 from atenet.rpc import MtlsChannel, mtls_channel
 
+from tests.support.eventually import eventually
 from tests.support.fake_atelet import FakeAtelet
 
 
@@ -165,6 +166,14 @@ class ControlPlane:
             await channel.close()
         self._channels.clear()
 
+    async def api_is_quiet(self) -> None:
+        """Returns when no operation runs; what heartbeats before this call began has then ended."""
+
+        async def quiet() -> bool:
+            return await self.metric("ateapi_operations_running") == 0
+
+        await eventually(quiet)
+
     async def metric(self, name: str, **labels: str) -> float:
         """One sample of /metrics; 0 if it is not there."""
         async with httpx.AsyncClient() as client:
@@ -205,8 +214,12 @@ class ControlPlane:
         epoch: int = 1,
         draining: bool = False,
         node: str = "node-1",
+        busy: bool | None = None,
+        idle_ms: int | None = None,
+        resources: dict[str, int] | None = None,
         **labels: str,
     ) -> pb.RegisterWorkerRequest:
+        """`busy`, `idle_ms`: what it says of every actor that it hosts; neither: nothing."""
         state = pb.WORKER_STATE_DRAINING if draining else pb.WORKER_STATE_ACTIVE
         return pb.RegisterWorkerRequest(
             worker=pb.Worker(
@@ -220,8 +233,13 @@ class ControlPlane:
                 epoch=epoch,
                 node_endpoint=self.atelet.address,
             ),
-            capacity=pb.WorkerResources(actors=slots),
+            capacity=pb.WorkerResources(actors=slots, resources=resources or {}),
             hosted_actor_uids=sorted(self.atelet.hosted[name]),
+            activity=[
+                pb.ActorActivity(actor_uid=uid, busy=bool(busy), idle_ms=idle_ms or 0)
+                for uid in sorted(self.atelet.hosted[name] - self.atelet.frozen)
+                if busy is not None or idle_ms is not None
+            ],
         )
 
     @contextlib.asynccontextmanager
@@ -304,6 +322,14 @@ def resume(name: str, atespace: str = "team-a") -> pb.ResumeActorRequest:
 
 def suspend(name: str, atespace: str = "team-a") -> pb.SuspendActorRequest:
     return pb.SuspendActorRequest(actor=ref(name, atespace))
+
+
+def pause(name: str, atespace: str = "team-a") -> pb.PauseActorRequest:
+    return pb.PauseActorRequest(actor=ref(name, atespace))
+
+
+def revert(name: str, atespace: str = "team-a") -> pb.RevertActorRequest:
+    return pb.RevertActorRequest(actor=ref(name, atespace))
 
 
 async def code_of(call: Any) -> tuple[str, str]:

@@ -29,11 +29,14 @@ class Call:
 class FakeAtelet(pb_grpc.AteletServicer):
     """Answers OK and keeps book of what it would host; `script` and `stall` change that.
 
-    `hosted`: worker name -> uids, as a heartbeat would report them.
+    `hosted`: worker name -> uids, as a heartbeat would report them; `frozen`: those that are
+    paused; `in_use`: those that are not idle, whatever they are asked.
     """
 
     calls: list[Call] = field(default_factory=list)
     hosted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    frozen: set[str] = field(default_factory=set)
+    in_use: set[str] = field(default_factory=set)
     address: str = ""
     _scripts: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     _always: dict[str, Reply] = field(default_factory=dict)
@@ -93,6 +96,8 @@ class FakeAtelet(pb_grpc.AteletServicer):
         self, request: pb.CheckpointRequest, context: Any
     ) -> pb.CheckpointResponse:
         await self._play("Checkpoint", request, context)
+        if request.if_idle_ms and request.handle.actor_uid in self.in_use:
+            return pb.CheckpointResponse(in_use=True)
         uid, worker = request.handle.actor_uid, request.handle.worker
         found_stopped = uid not in self.hosted[worker]
         self._drop(uid)
@@ -101,9 +106,22 @@ class FakeAtelet(pb_grpc.AteletServicer):
         (directory / "manifest.json").write_text("{}")
         return pb.CheckpointResponse(found_stopped=found_stopped)
 
+    async def Pause(self, request: pb.PauseRequest, context: Any) -> pb.PauseResponse:
+        await self._play("Pause", request, context)
+        await self._must_host(request.handle, context)
+        self.frozen.add(request.handle.actor_uid)
+        return pb.PauseResponse()
+
+    async def Thaw(self, request: pb.ThawRequest, context: Any) -> pb.ThawResponse:
+        await self._play("Thaw", request, context)
+        await self._must_host(request.handle, context)
+        self.frozen.discard(request.handle.actor_uid)
+        return pb.ThawResponse()
+
     async def Terminate(self, request: pb.TerminateRequest, context: Any) -> pb.TerminateResponse:
         await self._play("Terminate", request, context)
         self.hosted[request.handle.worker].discard(request.handle.actor_uid)
+        self.frozen.discard(request.handle.actor_uid)
         return pb.TerminateResponse()
 
     async def _play(self, method: str, request: Any, context: Any) -> None:
@@ -124,7 +142,12 @@ class FakeAtelet(pb_grpc.AteletServicer):
         assert others in ([], [handle.worker]), f"{handle.actor_uid} already runs on {others}"
         self.hosted[handle.worker].add(handle.actor_uid)
 
+    async def _must_host(self, handle: pb.ActorHandle, context: Any) -> None:
+        if handle.actor_uid not in self.hosted[handle.worker]:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "not hosted")
+
     def _drop(self, uid: str) -> None:
+        self.frozen.discard(uid)
         for uids in self.hosted.values():
             uids.discard(uid)
 

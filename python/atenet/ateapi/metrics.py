@@ -26,10 +26,20 @@ class Metrics:
         )
         self._phases = Histogram(
             "ateapi_resume_phase_seconds",
-            "Resume workflows by phase: claim and start here; fetch, network, sandbox, ready and"
+            "Resume workflows by phase: claim, start and thaw here; fetch, network, sandbox, ready and"
             " activate as the node reported them.",
             ("phase",),
             buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._reclaimed = Counter(
+            "ateapi_actors_reclaimed",
+            "Idle actors suspended because another needed their slot.",
+            registry=self.registry,
+        )
+        self._idled = Counter(
+            "ateapi_actors_idled",
+            "Actors suspended because nobody used them for their template's idle_timeout.",
             registry=self.registry,
         )
         self._lost = Counter(
@@ -60,6 +70,12 @@ class Metrics:
     def start_timings(self, timings: node_pb.StartTimings) -> None:
         for field in ("fetch", "network", "sandbox", "ready", "activate"):
             self.resume_phase(field, getattr(timings, f"{field}_ms") / 1000)
+
+    def reclaimed(self) -> None:
+        self._reclaimed.inc()
+
+    def idled(self) -> None:
+        self._idled.inc()
 
     def worker_lost(self) -> None:
         self._lost.inc()

@@ -21,6 +21,9 @@ __all__ = ["NodeError", "Nodes", "handle_for"]
 _START_SECONDS = 60.0
 _CHECKPOINT_SECONDS = 120.0
 _TERMINATE_SECONDS = 20.0
+# A pause waits for the worker's grace.
+_PAUSE_SECONDS = 60.0
+_THAW_SECONDS = 20.0
 
 
 @dataclass
@@ -84,11 +87,27 @@ class Nodes:
         handle: node_pb.ActorHandle,
         uri: str,
         scope: pb.SnapshotContentScope,
+        *,
+        if_idle_ms: int = 0,
     ) -> bool:
-        """Stops the actor and stores its snapshot. True if it had stopped by itself."""
-        request = node_pb.CheckpointRequest(handle=handle, snapshot_uri=uri, content_scope=scope)
+        """Stops the actor and stores its snapshot.
+
+        False, and nothing was done, if it has to be idle for `if_idle_ms` and is not.
+        """
+        request = node_pb.CheckpointRequest(
+            handle=handle, snapshot_uri=uri, content_scope=scope, if_idle_ms=if_idle_ms
+        )
         answer = await _ask(self._stub(endpoint).Checkpoint, request, _CHECKPOINT_SECONDS)
-        return bool(answer.found_stopped)
+        return not answer.in_use
+
+    async def pause(self, endpoint: str, handle: node_pb.ActorHandle) -> None:
+        """Closes its ingress and freezes it. Raises NodeError."""
+        request = node_pb.PauseRequest(handle=handle)
+        await _ask(self._stub(endpoint).Pause, request, _PAUSE_SECONDS)
+
+    async def thaw(self, endpoint: str, handle: node_pb.ActorHandle) -> None:
+        """Lets it go on and opens its ingress. Raises NodeError."""
+        await _ask(self._stub(endpoint).Thaw, node_pb.ThawRequest(handle=handle), _THAW_SECONDS)
 
     async def terminate(
         self, endpoint: str, handle: node_pb.ActorHandle, *, seconds: float = _TERMINATE_SECONDS

@@ -73,6 +73,8 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
         clock=time.time,
         worker_timeout=settings.worker_timeout,
         node_timeout=settings.node_timeout,
+        drain_wait=settings.drain_wait,
+        pack=settings.placement == "pack",
     )
     operations = Operations(store)
     metrics.operations.set_function(lambda: operations.count)

@@ -53,6 +53,17 @@ class Settings:
         default=60.0,
         kind=seconds,
     )
+    placement: str = flag(
+        "spread: to the worker with the largest free share of slots; pack: to the fullest one "
+        "with room, so that whole workers become free.",
+        default="spread",
+    )
+    drain_wait: float = flag(
+        "How long actors of a draining worker that are in use may stay; idle ones are suspended "
+        "at once.",
+        default=60.0,
+        kind=seconds,
+    )
     drain_timeout: float = flag(
         "How long calls and workflows may take to end after SIGTERM.", default=20.0, kind=seconds
     )
@@ -66,6 +77,8 @@ class Settings:
             raise AteError("--actor-ca-cert and --actor-ca-key belong together")
         if self.node_timeout < self.worker_timeout:
             raise AteError("--node-timeout must not be shorter than --worker-timeout")
+        if self.placement not in ("spread", "pack"):
+            raise AteError(f"--placement {self.placement!r} is neither spread nor pack")
         _ = self.bindings, self.store_location
 
     @property

@@ -18,6 +18,7 @@ from atenet.ateapi import records
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.hosting import HostingLedger
 from atenet.ateapi.nodes import NodeError
+from atenet.ateapi.retirement import Retirement
 from atenet.ateapi.store import BusyError, Transaction, WorkerRow
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.operations import OperationHeldError, Operations
@@ -32,6 +33,8 @@ _ROUND_SECONDS = 1.0
 _IN_MOTION = (
     pb.ACTOR_STATE_RESUMING,
     pb.ACTOR_STATE_SUSPENDING,
+    pb.ACTOR_STATE_PAUSING,
+    pb.ACTOR_STATE_REVERTING,
     pb.ACTOR_STATE_DELETING,
 )
 # One round looks at this many; the rest waits for the next.
@@ -56,6 +59,7 @@ class Watch:
     def __init__(self, context: Context, operations: Operations) -> None:
         self._context = context
         self._operations = operations
+        self.retirement = Retirement(context, operations)
         self._ledger = HostingLedger()
         self._backoff: dict[str, _Backoff] = {}
         self._slots = asyncio.Semaphore(_PARALLEL)
@@ -96,6 +100,7 @@ class Watch:
         for actor in moving:
             if not self._operations.busy_or_just_was(actor.metadata.uid, _CALLER_FIRST_SECONDS):
                 self._recover(actor.metadata.uid)
+        await self.retirement.round()
         self._forget_old_backoffs(now)
 
     async def hosted(self, worker: pb.Worker, uids: set[str], *, stopping: bool) -> None:
@@ -121,6 +126,7 @@ class Watch:
         self._context.registered.set()
 
     async def close(self) -> None:
+        await self.retirement.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -217,17 +223,18 @@ def _mark_lost(name: str, heard_after: float) -> Callable[[Transaction], tuple[b
 def _claims_of(
     worker: pb.Worker,
 ) -> Callable[[Transaction], tuple[set[str], dict[str, float]]]:
-    """All claims on it; and since when those of this incarnation that are RUNNING have been so."""
+    """All claims on it; and since when those of this incarnation that are RUNNING or PAUSED have
+    been so."""
 
     def query(tx: Transaction) -> tuple[set[str], dict[str, float]]:
-        claims = {c.actor_uid for c in tx.workers.claims(worker.metadata.name)}
+        claims = {c.actor_uid: c.worker_epoch for c in tx.workers.claims(worker.metadata.name)}
         actors = tx.actors.on_worker(worker.metadata.name, "", len(claims))
-        running = {
+        settled = {
             a.metadata.uid: a.metadata.update_time.ToDatetime(UTC).timestamp()
             for a in actors
-            if a.status.state == pb.ACTOR_STATE_RUNNING
-            and a.status.worker_assignment.worker_epoch == worker.epoch
+            if a.status.state in (pb.ACTOR_STATE_RUNNING, pb.ACTOR_STATE_PAUSED)
+            and claims.get(a.metadata.uid) == worker.epoch
         }
-        return claims, running
+        return set(claims), settled
 
     return query

@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -145,7 +146,7 @@ class LocalSnapshot(_message.Message):
     def __init__(self, snapshot_name: _Optional[str] = ..., content_scope: _Optional[_Union[SnapshotContentScope, str]] = ...) -> None: ...
 
 class ActorStatus(_message.Message):
-    __slots__ = ("state", "worker_assignment", "in_progress_snapshot_uri", "external_snapshot", "local_snapshot", "in_progress_local_snapshot_name", "crash", "assigned_node")
+    __slots__ = ("state", "worker_assignment", "in_progress_snapshot_uri", "external_snapshot", "local_snapshot", "in_progress_local_snapshot_name", "crash", "assigned_node", "suspend_if_idle_ms")
     STATE_FIELD_NUMBER: _ClassVar[int]
     WORKER_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     IN_PROGRESS_SNAPSHOT_URI_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +155,7 @@ class ActorStatus(_message.Message):
     IN_PROGRESS_LOCAL_SNAPSHOT_NAME_FIELD_NUMBER: _ClassVar[int]
     CRASH_FIELD_NUMBER: _ClassVar[int]
     ASSIGNED_NODE_FIELD_NUMBER: _ClassVar[int]
+    SUSPEND_IF_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
     state: ActorState
     worker_assignment: WorkerAssignment
     in_progress_snapshot_uri: str
@@ -162,7 +164,8 @@ class ActorStatus(_message.Message):
     in_progress_local_snapshot_name: str
     crash: ActorCrash
     assigned_node: str
-    def __init__(self, state: _Optional[_Union[ActorState, str]] = ..., worker_assignment: _Optional[_Union[WorkerAssignment, _Mapping]] = ..., in_progress_snapshot_uri: _Optional[str] = ..., external_snapshot: _Optional[_Union[ExternalSnapshot, _Mapping]] = ..., local_snapshot: _Optional[_Union[LocalSnapshot, _Mapping]] = ..., in_progress_local_snapshot_name: _Optional[str] = ..., crash: _Optional[_Union[ActorCrash, _Mapping]] = ..., assigned_node: _Optional[str] = ...) -> None: ...
+    suspend_if_idle_ms: int
+    def __init__(self, state: _Optional[_Union[ActorState, str]] = ..., worker_assignment: _Optional[_Union[WorkerAssignment, _Mapping]] = ..., in_progress_snapshot_uri: _Optional[str] = ..., external_snapshot: _Optional[_Union[ExternalSnapshot, _Mapping]] = ..., local_snapshot: _Optional[_Union[LocalSnapshot, _Mapping]] = ..., in_progress_local_snapshot_name: _Optional[str] = ..., crash: _Optional[_Union[ActorCrash, _Mapping]] = ..., assigned_node: _Optional[str] = ..., suspend_if_idle_ms: _Optional[int] = ...) -> None: ...
 
 class Actor(_message.Message):
     __slots__ = ("metadata", "actor_template", "worker_selector", "source_tag", "status")
@@ -505,14 +508,26 @@ class Worker(_message.Message):
     def __init__(self, metadata: _Optional[_Union[ResourceMetadata, _Mapping]] = ..., worker_namespace: _Optional[str] = ..., worker_pool: _Optional[str] = ..., worker_pod: _Optional[str] = ..., worker_pod_uid: _Optional[str] = ..., node_name: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., sandbox_class: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., status: _Optional[_Union[WorkerStatus, _Mapping]] = ..., epoch: _Optional[int] = ..., node_endpoint: _Optional[str] = ..., spiffe_id: _Optional[str] = ...) -> None: ...
 
 class RegisterWorkerRequest(_message.Message):
-    __slots__ = ("worker", "capacity", "hosted_actor_uids")
+    __slots__ = ("worker", "capacity", "hosted_actor_uids", "activity")
     WORKER_FIELD_NUMBER: _ClassVar[int]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
     HOSTED_ACTOR_UIDS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITY_FIELD_NUMBER: _ClassVar[int]
     worker: Worker
     capacity: WorkerResources
     hosted_actor_uids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, worker: _Optional[_Union[Worker, _Mapping]] = ..., capacity: _Optional[_Union[WorkerResources, _Mapping]] = ..., hosted_actor_uids: _Optional[_Iterable[str]] = ...) -> None: ...
+    activity: _containers.RepeatedCompositeFieldContainer[ActorActivity]
+    def __init__(self, worker: _Optional[_Union[Worker, _Mapping]] = ..., capacity: _Optional[_Union[WorkerResources, _Mapping]] = ..., hosted_actor_uids: _Optional[_Iterable[str]] = ..., activity: _Optional[_Iterable[_Union[ActorActivity, _Mapping]]] = ...) -> None: ...
+
+class ActorActivity(_message.Message):
+    __slots__ = ("actor_uid", "busy", "idle_ms")
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    BUSY_FIELD_NUMBER: _ClassVar[int]
+    IDLE_MS_FIELD_NUMBER: _ClassVar[int]
+    actor_uid: str
+    busy: bool
+    idle_ms: int
+    def __init__(self, actor_uid: _Optional[str] = ..., busy: _Optional[bool] = ..., idle_ms: _Optional[int] = ...) -> None: ...
 
 class RegisterWorkerResponse(_message.Message):
     __slots__ = ("worker",)
@@ -747,7 +762,7 @@ class ActorTemplateStatus(_message.Message):
     def __init__(self, ready: _Optional[bool] = ...) -> None: ...
 
 class ActorTemplate(_message.Message):
-    __slots__ = ("metadata", "worker_selector", "containers", "volumes", "snapshot_config", "sandbox_config", "resources", "status")
+    __slots__ = ("metadata", "worker_selector", "containers", "volumes", "snapshot_config", "sandbox_config", "resources", "status", "idle_timeout", "reclaim_after")
     METADATA_FIELD_NUMBER: _ClassVar[int]
     WORKER_SELECTOR_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
@@ -756,6 +771,8 @@ class ActorTemplate(_message.Message):
     SANDBOX_CONFIG_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
+    IDLE_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    RECLAIM_AFTER_FIELD_NUMBER: _ClassVar[int]
     metadata: ResourceMetadata
     worker_selector: Selector
     containers: _containers.RepeatedCompositeFieldContainer[Container]
@@ -764,7 +781,9 @@ class ActorTemplate(_message.Message):
     sandbox_config: SandboxConfig
     resources: Resources
     status: ActorTemplateStatus
-    def __init__(self, metadata: _Optional[_Union[ResourceMetadata, _Mapping]] = ..., worker_selector: _Optional[_Union[Selector, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ..., snapshot_config: _Optional[_Union[SnapshotConfig, _Mapping]] = ..., sandbox_config: _Optional[_Union[SandboxConfig, _Mapping]] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., status: _Optional[_Union[ActorTemplateStatus, _Mapping]] = ...) -> None: ...
+    idle_timeout: _duration_pb2.Duration
+    reclaim_after: _duration_pb2.Duration
+    def __init__(self, metadata: _Optional[_Union[ResourceMetadata, _Mapping]] = ..., worker_selector: _Optional[_Union[Selector, _Mapping]] = ..., containers: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ..., snapshot_config: _Optional[_Union[SnapshotConfig, _Mapping]] = ..., sandbox_config: _Optional[_Union[SandboxConfig, _Mapping]] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ..., status: _Optional[_Union[ActorTemplateStatus, _Mapping]] = ..., idle_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reclaim_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CreateActorTemplateRequest(_message.Message):
     __slots__ = ("actor_template",)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from atenet.proto import ateapi_pb2 as atenet_dot_proto_dot_ateapi__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x61tenet/proto/atelet.proto\x12\x06\x61telet\x1a\x19\x61tenet/proto/ateapi.proto\"h\n\x0b\x41\x63torHandle\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\x0e\n\x06worker\x18\x03 \x01(\t\x12\x14\n\x0cworker_epoch\x18\x04 \x01(\x03\"Z\n\nRunRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\x12\'\n\x08template\x18\x02 \x01(\x0b\x32\x15.ateapi.ActorTemplate\"4\n\x0bRunResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"\xa9\x01\n\x0eRestoreRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\x12\'\n\x08template\x18\x02 \x01(\x0b\x32\x15.ateapi.ActorTemplate\x12\x14\n\x0csnapshot_uri\x18\x03 \x01(\t\x12\x33\n\rcontent_scope\x18\x04 \x01(\x0e\x32\x1c.ateapi.SnapshotContentScope\"8\n\x0fRestoreResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"o\n\x0cStartTimings\x12\x10\n\x08\x66\x65tch_ms\x18\x01 \x01(\x01\x12\x12\n\nnetwork_ms\x18\x02 \x01(\x01\x12\x12\n\nsandbox_ms\x18\x03 \x01(\x01\x12\x10\n\x08ready_ms\x18\x04 \x01(\x01\x12\x13\n\x0b\x61\x63tivate_ms\x18\x05 \x01(\x01\"\x83\x01\n\x11\x43heckpointRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\x12\x14\n\x0csnapshot_uri\x18\x02 \x01(\t\x12\x33\n\rcontent_scope\x18\x03 \x01(\x0e\x32\x1c.ateapi.SnapshotContentScope\"+\n\x12\x43heckpointResponse\x12\x15\n\rfound_stopped\x18\x01 \x01(\x08\"7\n\x10TerminateRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\"\x13\n\x11TerminateResponse\"\x92\x01\n\x15RegisterWorkerRequest\x12\x1e\n\x06worker\x18\x01 \x01(\x0b\x32\x0e.ateapi.Worker\x12)\n\x08\x63\x61pacity\x18\x02 \x01(\x0b\x32\x17.ateapi.WorkerResources\x12\x19\n\x11hosted_actor_uids\x18\x03 \x03(\t\x12\x13\n\x0bsocket_path\x18\x04 \x01(\t\"8\n\x16RegisterWorkerResponse\x12\x1e\n\x06worker\x18\x01 \x01(\x0b\x32\x0e.ateapi.Worker\"\x81\x01\n\x1bMintActorCertificateRequest\x12\x16\n\x0e\x61\x63tor_atespace\x18\x01 \x01(\t\x12\x12\n\nactor_name\x18\x02 \x01(\t\x12\x11\n\tactor_uid\x18\x03 \x01(\t\x12#\n\x1b\x63\x65rtificate_signing_request\x18\x04 \x01(\x0c\":\n\x1cMintActorCertificateResponse\x12\x1a\n\x12\x61\x63tor_certificates\x18\x01 \x03(\x0c\"Q\n\x1aRequestActorSuspendRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x1d\n\x1bRequestActorSuspendResponse2\xfb\x01\n\x06\x41telet\x12.\n\x03Run\x12\x12.atelet.RunRequest\x1a\x13.atelet.RunResponse\x12:\n\x07Restore\x12\x16.atelet.RestoreRequest\x1a\x17.atelet.RestoreResponse\x12\x43\n\nCheckpoint\x12\x19.atelet.CheckpointRequest\x1a\x1a.atelet.CheckpointResponse\x12@\n\tTerminate\x12\x18.atelet.TerminateRequest\x1a\x19.atelet.TerminateResponse2\xa3\x02\n\rWorkerSupport\x12O\n\x0eRegisterWorker\x12\x1d.atelet.RegisterWorkerRequest\x1a\x1e.atelet.RegisterWorkerResponse\x12\x61\n\x14MintActorCertificate\x12#.atelet.MintActorCertificateRequest\x1a$.atelet.MintActorCertificateResponse\x12^\n\x13RequestActorSuspend\x12\".atelet.RequestActorSuspendRequest\x1a#.atelet.RequestActorSuspendResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x61tenet/proto/atelet.proto\x12\x06\x61telet\x1a\x19\x61tenet/proto/ateapi.proto\"h\n\x0b\x41\x63torHandle\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\x0e\n\x06worker\x18\x03 \x01(\t\x12\x14\n\x0cworker_epoch\x18\x04 \x01(\x03\"Z\n\nRunRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\x12\'\n\x08template\x18\x02 \x01(\x0b\x32\x15.ateapi.ActorTemplate\"4\n\x0bRunResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"\xa9\x01\n\x0eRestoreRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\x12\'\n\x08template\x18\x02 \x01(\x0b\x32\x15.ateapi.ActorTemplate\x12\x14\n\x0csnapshot_uri\x18\x03 \x01(\t\x12\x33\n\rcontent_scope\x18\x04 \x01(\x0e\x32\x1c.ateapi.SnapshotContentScope\"8\n\x0fRestoreResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"o\n\x0cStartTimings\x12\x10\n\x08\x66\x65tch_ms\x18\x01 \x01(\x01\x12\x12\n\nnetwork_ms\x18\x02 \x01(\x01\x12\x12\n\nsandbox_ms\x18\x03 \x01(\x01\x12\x10\n\x08ready_ms\x18\x04 \x01(\x01\x12\x13\n\x0b\x61\x63tivate_ms\x18\x05 \x01(\x01\"\x97\x01\n\x11\x43heckpointRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\x12\x14\n\x0csnapshot_uri\x18\x02 \x01(\t\x12\x33\n\rcontent_scope\x18\x03 \x01(\x0e\x32\x1c.ateapi.SnapshotContentScope\x12\x12\n\nif_idle_ms\x18\x04 \x01(\x03\";\n\x12\x43heckpointResponse\x12\x15\n\rfound_stopped\x18\x01 \x01(\x08\x12\x0e\n\x06in_use\x18\x02 \x01(\x08\"3\n\x0cPauseRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\"\x0f\n\rPauseResponse\"2\n\x0bThawRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\"\x0e\n\x0cThawResponse\"7\n\x10TerminateRequest\x12#\n\x06handle\x18\x01 \x01(\x0b\x32\x13.atelet.ActorHandle\"\x13\n\x11TerminateResponse\"\xbb\x01\n\x15RegisterWorkerRequest\x12\x1e\n\x06worker\x18\x01 \x01(\x0b\x32\x0e.ateapi.Worker\x12)\n\x08\x63\x61pacity\x18\x02 \x01(\x0b\x32\x17.ateapi.WorkerResources\x12\x19\n\x11hosted_actor_uids\x18\x03 \x03(\t\x12\x13\n\x0bsocket_path\x18\x04 \x01(\t\x12\'\n\x08\x61\x63tivity\x18\x05 \x03(\x0b\x32\x15.ateapi.ActorActivity\"8\n\x16RegisterWorkerResponse\x12\x1e\n\x06worker\x18\x01 \x01(\x0b\x32\x0e.ateapi.Worker\"\x81\x01\n\x1bMintActorCertificateRequest\x12\x16\n\x0e\x61\x63tor_atespace\x18\x01 \x01(\t\x12\x12\n\nactor_name\x18\x02 \x01(\t\x12\x11\n\tactor_uid\x18\x03 \x01(\t\x12#\n\x1b\x63\x65rtificate_signing_request\x18\x04 \x01(\x0c\":\n\x1cMintActorCertificateResponse\x12\x1a\n\x12\x61\x63tor_certificates\x18\x01 \x03(\x0c\"Q\n\x1aRequestActorSuspendRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x1d\n\x1bRequestActorSuspendResponse2\xe4\x02\n\x06\x41telet\x12.\n\x03Run\x12\x12.atelet.RunRequest\x1a\x13.atelet.RunResponse\x12:\n\x07Restore\x12\x16.atelet.RestoreRequest\x1a\x17.atelet.RestoreResponse\x12\x43\n\nCheckpoint\x12\x19.atelet.CheckpointRequest\x1a\x1a.atelet.CheckpointResponse\x12\x34\n\x05Pause\x12\x14.atelet.PauseRequest\x1a\x15.atelet.PauseResponse\x12\x31\n\x04Thaw\x12\x13.atelet.ThawRequest\x1a\x14.atelet.ThawResponse\x12@\n\tTerminate\x12\x18.atelet.TerminateRequest\x1a\x19.atelet.TerminateResponse2\xa3\x02\n\rWorkerSupport\x12O\n\x0eRegisterWorker\x12\x1d.atelet.RegisterWorkerRequest\x1a\x1e.atelet.RegisterWorkerResponse\x12\x61\n\x14MintActorCertificate\x12#.atelet.MintActorCertificateRequest\x1a$.atelet.MintActorCertificateResponse\x12^\n\x13RequestActorSuspend\x12\".atelet.RequestActorSuspendRequest\x1a#.atelet.RequestActorSuspendResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,27 +45,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STARTTIMINGS']._serialized_start=546
   _globals['_STARTTIMINGS']._serialized_end=657
   _globals['_CHECKPOINTREQUEST']._serialized_start=660
-  _globals['_CHECKPOINTREQUEST']._serialized_end=791
-  _globals['_CHECKPOINTRESPONSE']._serialized_start=793
-  _globals['_CHECKPOINTRESPONSE']._serialized_end=836
-  _globals['_TERMINATEREQUEST']._serialized_start=838
-  _globals['_TERMINATEREQUEST']._serialized_end=893
-  _globals['_TERMINATERESPONSE']._serialized_start=895
-  _globals['_TERMINATERESPONSE']._serialized_end=914
-  _globals['_REGISTERWORKERREQUEST']._serialized_start=917
-  _globals['_REGISTERWORKERREQUEST']._serialized_end=1063
-  _globals['_REGISTERWORKERRESPONSE']._serialized_start=1065
-  _globals['_REGISTERWORKERRESPONSE']._serialized_end=1121
-  _globals['_MINTACTORCERTIFICATEREQUEST']._serialized_start=1124
-  _globals['_MINTACTORCERTIFICATEREQUEST']._serialized_end=1253
-  _globals['_MINTACTORCERTIFICATERESPONSE']._serialized_start=1255
-  _globals['_MINTACTORCERTIFICATERESPONSE']._serialized_end=1313
-  _globals['_REQUESTACTORSUSPENDREQUEST']._serialized_start=1315
-  _globals['_REQUESTACTORSUSPENDREQUEST']._serialized_end=1396
-  _globals['_REQUESTACTORSUSPENDRESPONSE']._serialized_start=1398
-  _globals['_REQUESTACTORSUSPENDRESPONSE']._serialized_end=1427
-  _globals['_ATELET']._serialized_start=1430
-  _globals['_ATELET']._serialized_end=1681
-  _globals['_WORKERSUPPORT']._serialized_start=1684
-  _globals['_WORKERSUPPORT']._serialized_end=1975
+  _globals['_CHECKPOINTREQUEST']._serialized_end=811
+  _globals['_CHECKPOINTRESPONSE']._serialized_start=813
+  _globals['_CHECKPOINTRESPONSE']._serialized_end=872
+  _globals['_PAUSEREQUEST']._serialized_start=874
+  _globals['_PAUSEREQUEST']._serialized_end=925
+  _globals['_PAUSERESPONSE']._serialized_start=927
+  _globals['_PAUSERESPONSE']._serialized_end=942
+  _globals['_THAWREQUEST']._serialized_start=944
+  _globals['_THAWREQUEST']._serialized_end=994
+  _globals['_THAWRESPONSE']._serialized_start=996
+  _globals['_THAWRESPONSE']._serialized_end=1010
+  _globals['_TERMINATEREQUEST']._serialized_start=1012
+  _globals['_TERMINATEREQUEST']._serialized_end=1067
+  _globals['_TERMINATERESPONSE']._serialized_start=1069
+  _globals['_TERMINATERESPONSE']._serialized_end=1088
+  _globals['_REGISTERWORKERREQUEST']._serialized_start=1091
+  _globals['_REGISTERWORKERREQUEST']._serialized_end=1278
+  _globals['_REGISTERWORKERRESPONSE']._serialized_start=1280
+  _globals['_REGISTERWORKERRESPONSE']._serialized_end=1336
+  _globals['_MINTACTORCERTIFICATEREQUEST']._serialized_start=1339
+  _globals['_MINTACTORCERTIFICATEREQUEST']._serialized_end=1468
+  _globals['_MINTACTORCERTIFICATERESPONSE']._serialized_start=1470
+  _globals['_MINTACTORCERTIFICATERESPONSE']._serialized_end=1528
+  _globals['_REQUESTACTORSUSPENDREQUEST']._serialized_start=1530
+  _globals['_REQUESTACTORSUSPENDREQUEST']._serialized_end=1611
+  _globals['_REQUESTACTORSUSPENDRESPONSE']._serialized_start=1613
+  _globals['_REQUESTACTORSUSPENDRESPONSE']._serialized_end=1642
+  _globals['_ATELET']._serialized_start=1645
+  _globals['_ATELET']._serialized_end=2001
+  _globals['_WORKERSUPPORT']._serialized_start=2004
+  _globals['_WORKERSUPPORT']._serialized_end=2295
 # @@protoc_insertion_point(module_scope)

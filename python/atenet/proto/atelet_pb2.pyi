@@ -66,20 +66,44 @@ class StartTimings(_message.Message):
     def __init__(self, fetch_ms: _Optional[float] = ..., network_ms: _Optional[float] = ..., sandbox_ms: _Optional[float] = ..., ready_ms: _Optional[float] = ..., activate_ms: _Optional[float] = ...) -> None: ...
 
 class CheckpointRequest(_message.Message):
-    __slots__ = ("handle", "snapshot_uri", "content_scope")
+    __slots__ = ("handle", "snapshot_uri", "content_scope", "if_idle_ms")
     HANDLE_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_URI_FIELD_NUMBER: _ClassVar[int]
     CONTENT_SCOPE_FIELD_NUMBER: _ClassVar[int]
+    IF_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
     handle: ActorHandle
     snapshot_uri: str
     content_scope: _ateapi_pb2.SnapshotContentScope
-    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ...) -> None: ...
+    if_idle_ms: int
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., if_idle_ms: _Optional[int] = ...) -> None: ...
 
 class CheckpointResponse(_message.Message):
-    __slots__ = ("found_stopped",)
+    __slots__ = ("found_stopped", "in_use")
     FOUND_STOPPED_FIELD_NUMBER: _ClassVar[int]
+    IN_USE_FIELD_NUMBER: _ClassVar[int]
     found_stopped: bool
-    def __init__(self, found_stopped: _Optional[bool] = ...) -> None: ...
+    in_use: bool
+    def __init__(self, found_stopped: _Optional[bool] = ..., in_use: _Optional[bool] = ...) -> None: ...
+
+class PauseRequest(_message.Message):
+    __slots__ = ("handle",)
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    handle: ActorHandle
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ...) -> None: ...
+
+class PauseResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ThawRequest(_message.Message):
+    __slots__ = ("handle",)
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    handle: ActorHandle
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ...) -> None: ...
+
+class ThawResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class TerminateRequest(_message.Message):
     __slots__ = ("handle",)
@@ -92,16 +116,18 @@ class TerminateResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class RegisterWorkerRequest(_message.Message):
-    __slots__ = ("worker", "capacity", "hosted_actor_uids", "socket_path")
+    __slots__ = ("worker", "capacity", "hosted_actor_uids", "socket_path", "activity")
     WORKER_FIELD_NUMBER: _ClassVar[int]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
     HOSTED_ACTOR_UIDS_FIELD_NUMBER: _ClassVar[int]
     SOCKET_PATH_FIELD_NUMBER: _ClassVar[int]
+    ACTIVITY_FIELD_NUMBER: _ClassVar[int]
     worker: _ateapi_pb2.Worker
     capacity: _ateapi_pb2.WorkerResources
     hosted_actor_uids: _containers.RepeatedScalarFieldContainer[str]
     socket_path: str
-    def __init__(self, worker: _Optional[_Union[_ateapi_pb2.Worker, _Mapping]] = ..., capacity: _Optional[_Union[_ateapi_pb2.WorkerResources, _Mapping]] = ..., hosted_actor_uids: _Optional[_Iterable[str]] = ..., socket_path: _Optional[str] = ...) -> None: ...
+    activity: _containers.RepeatedCompositeFieldContainer[_ateapi_pb2.ActorActivity]
+    def __init__(self, worker: _Optional[_Union[_ateapi_pb2.Worker, _Mapping]] = ..., capacity: _Optional[_Union[_ateapi_pb2.WorkerResources, _Mapping]] = ..., hosted_actor_uids: _Optional[_Iterable[str]] = ..., socket_path: _Optional[str] = ..., activity: _Optional[_Iterable[_Union[_ateapi_pb2.ActorActivity, _Mapping]]] = ...) -> None: ...
 
 class RegisterWorkerResponse(_message.Message):
     __slots__ = ("worker",)

@@ -52,6 +52,16 @@ class AteletStub:
                 request_serializer=atenet_dot_proto_dot_atelet__pb2.CheckpointRequest.SerializeToString,
                 response_deserializer=atenet_dot_proto_dot_atelet__pb2.CheckpointResponse.FromString,
                 _registered_method=True)
+        self.Pause = channel.unary_unary(
+                '/atelet.Atelet/Pause',
+                request_serializer=atenet_dot_proto_dot_atelet__pb2.PauseRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_atelet__pb2.PauseResponse.FromString,
+                _registered_method=True)
+        self.Thaw = channel.unary_unary(
+                '/atelet.Atelet/Thaw',
+                request_serializer=atenet_dot_proto_dot_atelet__pb2.ThawRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_atelet__pb2.ThawResponse.FromString,
+                _registered_method=True)
         self.Terminate = channel.unary_unary(
                 '/atelet.Atelet/Terminate',
                 request_serializer=atenet_dot_proto_dot_atelet__pb2.TerminateRequest.SerializeToString,
@@ -86,6 +96,21 @@ class AteletServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Pause(self, request, context):
+        """Closes ingress and freezes the actor where it is: it keeps its memory and its slot.
+        Unimplemented when it cannot be frozen here; it then runs on as before.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Thaw(self, request, context):
+        """Lets a paused actor go on and opens ingress. NotFound when it is not here any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Terminate(self, request, context):
         """Stops the actor and forgets what was not stored.
         """
@@ -110,6 +135,16 @@ def add_AteletServicer_to_server(servicer, server):
                     servicer.Checkpoint,
                     request_deserializer=atenet_dot_proto_dot_atelet__pb2.CheckpointRequest.FromString,
                     response_serializer=atenet_dot_proto_dot_atelet__pb2.CheckpointResponse.SerializeToString,
+            ),
+            'Pause': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pause,
+                    request_deserializer=atenet_dot_proto_dot_atelet__pb2.PauseRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_atelet__pb2.PauseResponse.SerializeToString,
+            ),
+            'Thaw': grpc.unary_unary_rpc_method_handler(
+                    servicer.Thaw,
+                    request_deserializer=atenet_dot_proto_dot_atelet__pb2.ThawRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_atelet__pb2.ThawResponse.SerializeToString,
             ),
             'Terminate': grpc.unary_unary_rpc_method_handler(
                     servicer.Terminate,
@@ -201,6 +236,60 @@ class Atelet:
             '/atelet.Atelet/Checkpoint',
             atenet_dot_proto_dot_atelet__pb2.CheckpointRequest.SerializeToString,
             atenet_dot_proto_dot_atelet__pb2.CheckpointResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Pause(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atelet.Atelet/Pause',
+            atenet_dot_proto_dot_atelet__pb2.PauseRequest.SerializeToString,
+            atenet_dot_proto_dot_atelet__pb2.PauseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Thaw(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atelet.Atelet/Thaw',
+            atenet_dot_proto_dot_atelet__pb2.ThawRequest.SerializeToString,
+            atenet_dot_proto_dot_atelet__pb2.ThawResponse.FromString,
             options,
             channel_credentials,
             insecure,

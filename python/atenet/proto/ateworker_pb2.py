@@ -26,7 +26,7 @@ from atenet.proto import ateapi_pb2 as atenet_dot_proto_dot_ateapi__pb2
 from atenet.proto import atelet_pb2 as atenet_dot_proto_dot_atelet__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61tenet/proto/ateworker.proto\x12\tateworker\x1a\x19\x61tenet/proto/ateapi.proto\x1a\x19\x61tenet/proto/atelet.proto\"\x85\x01\n\x12RunWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\'\n\x08template\x18\x03 \x01(\x0b\x32\x15.ateapi.ActorTemplate\x12\x11\n\tactor_dir\x18\x04 \x01(\t\"<\n\x13RunWorkloadResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"P\n\x19\x43heckpointWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"3\n\x1a\x43heckpointWorkloadResponse\x12\x15\n\rfound_stopped\x18\x01 \x01(\x08\"O\n\x18TerminateWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x1b\n\x19TerminateWorkloadResponse\"\x16\n\x14ListWorkloadsRequest\"?\n\x15ListWorkloadsResponse\x12&\n\tworkloads\x18\x01 \x03(\x0b\x32\x13.ateworker.Workload\"N\n\x08Workload\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t2\xed\x02\n\x06Worker\x12L\n\x0bRunWorkload\x12\x1d.ateworker.RunWorkloadRequest\x1a\x1e.ateworker.RunWorkloadResponse\x12\x61\n\x12\x43heckpointWorkload\x12$.ateworker.CheckpointWorkloadRequest\x1a%.ateworker.CheckpointWorkloadResponse\x12^\n\x11TerminateWorkload\x12#.ateworker.TerminateWorkloadRequest\x1a$.ateworker.TerminateWorkloadResponse\x12R\n\rListWorkloads\x12\x1f.ateworker.ListWorkloadsRequest\x1a .ateworker.ListWorkloadsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61tenet/proto/ateworker.proto\x12\tateworker\x1a\x19\x61tenet/proto/ateapi.proto\x1a\x19\x61tenet/proto/atelet.proto\"\x85\x01\n\x12RunWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\'\n\x08template\x18\x03 \x01(\x0b\x32\x15.ateapi.ActorTemplate\x12\x11\n\tactor_dir\x18\x04 \x01(\t\"<\n\x13RunWorkloadResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"d\n\x19\x43heckpointWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\x12\n\nif_idle_ms\x18\x03 \x01(\x03\"C\n\x1a\x43heckpointWorkloadResponse\x12\x15\n\rfound_stopped\x18\x01 \x01(\x08\x12\x0e\n\x06in_use\x18\x02 \x01(\x08\"K\n\x14PauseWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x17\n\x15PauseWorkloadResponse\"J\n\x13ThawWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x16\n\x14ThawWorkloadResponse\"O\n\x18TerminateWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x1b\n\x19TerminateWorkloadResponse\"\x16\n\x14ListWorkloadsRequest\"?\n\x15ListWorkloadsResponse\x12&\n\tworkloads\x18\x01 \x03(\x0b\x32\x13.ateworker.Workload\"N\n\x08Workload\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t2\x92\x04\n\x06Worker\x12L\n\x0bRunWorkload\x12\x1d.ateworker.RunWorkloadRequest\x1a\x1e.ateworker.RunWorkloadResponse\x12\x61\n\x12\x43heckpointWorkload\x12$.ateworker.CheckpointWorkloadRequest\x1a%.ateworker.CheckpointWorkloadResponse\x12R\n\rPauseWorkload\x12\x1f.ateworker.PauseWorkloadRequest\x1a .ateworker.PauseWorkloadResponse\x12O\n\x0cThawWorkload\x12\x1e.ateworker.ThawWorkloadRequest\x1a\x1f.ateworker.ThawWorkloadResponse\x12^\n\x11TerminateWorkload\x12#.ateworker.TerminateWorkloadRequest\x1a$.ateworker.TerminateWorkloadResponse\x12R\n\rListWorkloads\x12\x1f.ateworker.ListWorkloadsRequest\x1a .ateworker.ListWorkloadsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,19 +38,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNWORKLOADRESPONSE']._serialized_start=233
   _globals['_RUNWORKLOADRESPONSE']._serialized_end=293
   _globals['_CHECKPOINTWORKLOADREQUEST']._serialized_start=295
-  _globals['_CHECKPOINTWORKLOADREQUEST']._serialized_end=375
-  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_start=377
-  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_end=428
-  _globals['_TERMINATEWORKLOADREQUEST']._serialized_start=430
-  _globals['_TERMINATEWORKLOADREQUEST']._serialized_end=509
-  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_start=511
-  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_end=538
-  _globals['_LISTWORKLOADSREQUEST']._serialized_start=540
-  _globals['_LISTWORKLOADSREQUEST']._serialized_end=562
-  _globals['_LISTWORKLOADSRESPONSE']._serialized_start=564
-  _globals['_LISTWORKLOADSRESPONSE']._serialized_end=627
-  _globals['_WORKLOAD']._serialized_start=629
-  _globals['_WORKLOAD']._serialized_end=707
-  _globals['_WORKER']._serialized_start=710
-  _globals['_WORKER']._serialized_end=1075
+  _globals['_CHECKPOINTWORKLOADREQUEST']._serialized_end=395
+  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_start=397
+  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_end=464
+  _globals['_PAUSEWORKLOADREQUEST']._serialized_start=466
+  _globals['_PAUSEWORKLOADREQUEST']._serialized_end=541
+  _globals['_PAUSEWORKLOADRESPONSE']._serialized_start=543
+  _globals['_PAUSEWORKLOADRESPONSE']._serialized_end=566
+  _globals['_THAWWORKLOADREQUEST']._serialized_start=568
+  _globals['_THAWWORKLOADREQUEST']._serialized_end=642
+  _globals['_THAWWORKLOADRESPONSE']._serialized_start=644
+  _globals['_THAWWORKLOADRESPONSE']._serialized_end=666
+  _globals['_TERMINATEWORKLOADREQUEST']._serialized_start=668
+  _globals['_TERMINATEWORKLOADREQUEST']._serialized_end=747
+  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_start=749
+  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_end=776
+  _globals['_LISTWORKLOADSREQUEST']._serialized_start=778
+  _globals['_LISTWORKLOADSREQUEST']._serialized_end=800
+  _globals['_LISTWORKLOADSRESPONSE']._serialized_start=802
+  _globals['_LISTWORKLOADSRESPONSE']._serialized_end=865
+  _globals['_WORKLOAD']._serialized_start=867
+  _globals['_WORKLOAD']._serialized_end=945
+  _globals['_WORKER']._serialized_start=948
+  _globals['_WORKER']._serialized_end=1478
 # @@protoc_insertion_point(module_scope)

@@ -27,6 +27,24 @@ class RunWorkloadResponse(_message.Message):
     def __init__(self, timings: _Optional[_Union[_atelet_pb2.StartTimings, _Mapping]] = ...) -> None: ...
 
 class CheckpointWorkloadRequest(_message.Message):
+    __slots__ = ("actor", "actor_uid", "if_idle_ms")
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    IF_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.ObjectRef
+    actor_uid: str
+    if_idle_ms: int
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ..., if_idle_ms: _Optional[int] = ...) -> None: ...
+
+class CheckpointWorkloadResponse(_message.Message):
+    __slots__ = ("found_stopped", "in_use")
+    FOUND_STOPPED_FIELD_NUMBER: _ClassVar[int]
+    IN_USE_FIELD_NUMBER: _ClassVar[int]
+    found_stopped: bool
+    in_use: bool
+    def __init__(self, found_stopped: _Optional[bool] = ..., in_use: _Optional[bool] = ...) -> None: ...
+
+class PauseWorkloadRequest(_message.Message):
     __slots__ = ("actor", "actor_uid")
     ACTOR_FIELD_NUMBER: _ClassVar[int]
     ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
@@ -34,11 +52,21 @@ class CheckpointWorkloadRequest(_message.Message):
     actor_uid: str
     def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ...) -> None: ...
 
-class CheckpointWorkloadResponse(_message.Message):
-    __slots__ = ("found_stopped",)
-    FOUND_STOPPED_FIELD_NUMBER: _ClassVar[int]
-    found_stopped: bool
-    def __init__(self, found_stopped: _Optional[bool] = ...) -> None: ...
+class PauseWorkloadResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ThawWorkloadRequest(_message.Message):
+    __slots__ = ("actor", "actor_uid")
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.ObjectRef
+    actor_uid: str
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ...) -> None: ...
+
+class ThawWorkloadResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class TerminateWorkloadRequest(_message.Message):
     __slots__ = ("actor", "actor_uid")

@@ -44,6 +44,16 @@ class WorkerStub:
                 request_serializer=atenet_dot_proto_dot_ateworker__pb2.CheckpointWorkloadRequest.SerializeToString,
                 response_deserializer=atenet_dot_proto_dot_ateworker__pb2.CheckpointWorkloadResponse.FromString,
                 _registered_method=True)
+        self.PauseWorkload = channel.unary_unary(
+                '/ateworker.Worker/PauseWorkload',
+                request_serializer=atenet_dot_proto_dot_ateworker__pb2.PauseWorkloadRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_ateworker__pb2.PauseWorkloadResponse.FromString,
+                _registered_method=True)
+        self.ThawWorkload = channel.unary_unary(
+                '/ateworker.Worker/ThawWorkload',
+                request_serializer=atenet_dot_proto_dot_ateworker__pb2.ThawWorkloadRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_ateworker__pb2.ThawWorkloadResponse.FromString,
+                _registered_method=True)
         self.TerminateWorkload = channel.unary_unary(
                 '/ateworker.Worker/TerminateWorkload',
                 request_serializer=atenet_dot_proto_dot_ateworker__pb2.TerminateWorkloadRequest.SerializeToString,
@@ -76,8 +86,24 @@ class WorkerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PauseWorkload(self, request, context):
+        """Closes ingress (grace, then reset) and freezes every process of the actor.
+        NotFound when the uid is not hosted; Unimplemented, and nothing changed,
+        when it cannot be frozen here. Repeating it succeeds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ThawWorkload(self, request, context):
+        """Undoes it. NotFound when the uid is not hosted. Repeating it succeeds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def TerminateWorkload(self, request, context):
-        """The same without grace. Succeeds when the uid is not hosted.
+        """Stops the actor without grace. Succeeds when the uid is not hosted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,6 +127,16 @@ def add_WorkerServicer_to_server(servicer, server):
                     servicer.CheckpointWorkload,
                     request_deserializer=atenet_dot_proto_dot_ateworker__pb2.CheckpointWorkloadRequest.FromString,
                     response_serializer=atenet_dot_proto_dot_ateworker__pb2.CheckpointWorkloadResponse.SerializeToString,
+            ),
+            'PauseWorkload': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseWorkload,
+                    request_deserializer=atenet_dot_proto_dot_ateworker__pb2.PauseWorkloadRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_ateworker__pb2.PauseWorkloadResponse.SerializeToString,
+            ),
+            'ThawWorkload': grpc.unary_unary_rpc_method_handler(
+                    servicer.ThawWorkload,
+                    request_deserializer=atenet_dot_proto_dot_ateworker__pb2.ThawWorkloadRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_ateworker__pb2.ThawWorkloadResponse.SerializeToString,
             ),
             'TerminateWorkload': grpc.unary_unary_rpc_method_handler(
                     servicer.TerminateWorkload,
@@ -167,6 +203,60 @@ class Worker:
             '/ateworker.Worker/CheckpointWorkload',
             atenet_dot_proto_dot_ateworker__pb2.CheckpointWorkloadRequest.SerializeToString,
             atenet_dot_proto_dot_ateworker__pb2.CheckpointWorkloadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseWorkload(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ateworker.Worker/PauseWorkload',
+            atenet_dot_proto_dot_ateworker__pb2.PauseWorkloadRequest.SerializeToString,
+            atenet_dot_proto_dot_ateworker__pb2.PauseWorkloadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ThawWorkload(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ateworker.Worker/ThawWorkload',
+            atenet_dot_proto_dot_ateworker__pb2.ThawWorkloadRequest.SerializeToString,
+            atenet_dot_proto_dot_ateworker__pb2.ThawWorkloadResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,3 +14,16 @@ from tests.support.control_plane import ControlPlane, control_plane
 async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
     async with control_plane(tmp_path) as made, made.in_process():
         yield made
+
+
+@pytest.fixture
+async def plane_that_waits_briefly(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+    """Actors in use leave draining workers after a tenth of a second."""
+    async with control_plane(tmp_path) as made, made.in_process(drain_wait=0.1):
+        yield made
+
+
+@pytest.fixture
+async def plane_placing(tmp_path: Path, placement: str) -> AsyncIterator[ControlPlane]:
+    async with control_plane(tmp_path) as made, made.in_process(placement=placement):
+        yield made

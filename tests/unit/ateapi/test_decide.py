@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import grpc
 import pytest
 from atenet.ateapi.hosting import HostingLedger
-from atenet.ateapi.scheduler import choose, matches
+from atenet.ateapi.scheduler import choose, fits_instead, matches
 from atenet.ateapi.service.wire import resume_response
 from atenet.ateapi.store import WorkerRow
+from atenet.ateapi.store.interface import ClaimRow
 from atenet.ateapi.workflows import decide
-from atenet.ateapi.workflows.decide import DeleteStep, ResumeStep, SuspendStep, Verdict
+from atenet.ateapi.workflows.decide import (
+    DeleteStep,
+    PauseStep,
+    ResumeStep,
+    RevertStep,
+    SuspendStep,
+    Verdict,
+)
 from atenet.proto import ateapi_pb2 as pb
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +33,8 @@ def _state(word: str) -> pb.ActorState:
     ("word", "good", "step"),
     [
         ("SUSPENDED", False, ResumeStep.CLAIM),
-        ("PAUSED", False, ResumeStep.CLAIM),
+        ("PAUSED", True, ResumeStep.THAW),
+        ("PAUSED", False, ResumeStep.STORE),
         ("RESUMING", True, ResumeStep.START),
         ("RESUMING", False, ResumeStep.RECLAIM),
         ("RUNNING", True, ResumeStep.DONE),
@@ -39,11 +50,67 @@ def test_resume(word: str, good: bool, step: ResumeStep) -> None:
     assert decide.resume_step(_state(word), claim_good=good) is step
 
 
+def test_a_frozen_actor_on_its_way_back_is_thawed_or_stored() -> None:
+    resuming = _state("RESUMING")
+    assert decide.resume_step(resuming, claim_good=True, frozen=True) is ResumeStep.THAW
+    assert decide.resume_step(resuming, claim_good=False, frozen=True) is ResumeStep.STORE
+    assert decide.suspend_step(resuming, frozen=True) is SuspendStep.BEGIN
+
+
+@pytest.mark.parametrize(
+    ("word", "good", "step"),
+    [
+        ("RUNNING", True, PauseStep.BEGIN),
+        ("PAUSING", True, PauseStep.FREEZE),
+        ("PAUSING", False, PauseStep.STORE),
+        ("PAUSED", True, PauseStep.DONE),
+        ("SUSPENDED", False, PauseStep.REFUSE),
+        ("RESUMING", True, PauseStep.REFUSE),
+        ("CRASHED", False, PauseStep.REFUSE),
+    ],
+)
+def test_pause(word: str, good: bool, step: PauseStep) -> None:
+    assert decide.pause_step(_state(word), claim_good=good) is step
+
+
+@pytest.mark.parametrize(
+    ("word", "step"),
+    [
+        ("SUSPENDED", RevertStep.DONE),
+        ("RUNNING", RevertStep.BEGIN),
+        ("PAUSED", RevertStep.BEGIN),
+        ("CRASHED", RevertStep.BEGIN),
+        ("REVERTING", RevertStep.TERMINATE),
+        ("RESUMING", RevertStep.REFUSE),
+        ("SUSPENDING", RevertStep.REFUSE),
+        ("DELETING", RevertStep.REFUSE),
+    ],
+)
+def test_revert(word: str, step: RevertStep) -> None:
+    assert decide.revert_step(_state(word)) is step
+
+
+@pytest.mark.parametrize(
+    ("code", "good", "verdict"),
+    [
+        (grpc.StatusCode.UNIMPLEMENTED, True, Verdict.CANNOT),
+        (grpc.StatusCode.UNAVAILABLE, True, Verdict.RETRY),
+        (grpc.StatusCode.UNAVAILABLE, False, Verdict.MOVED),
+        (grpc.StatusCode.NOT_FOUND, True, Verdict.MOVED),
+        (grpc.StatusCode.INTERNAL, True, Verdict.FATAL),
+    ],
+)
+def test_a_refused_pause(code: grpc.StatusCode, good: bool, verdict: Verdict) -> None:
+    assert decide.pause_verdict(code, claim_good=good) is verdict
+
+
 @pytest.mark.parametrize(
     ("word", "step"),
     [
         ("SUSPENDED", SuspendStep.DONE),
         ("RUNNING", SuspendStep.BEGIN),
+        ("PAUSED", SuspendStep.BEGIN),
+        ("PAUSING", SuspendStep.BEGIN),
         ("SUSPENDING", SuspendStep.CHECKPOINT),
         ("RESUMING", SuspendStep.REFUSE),
         ("CRASHED", SuspendStep.REFUSE),
@@ -108,6 +175,30 @@ def test_the_first_that_fits_is_chosen_and_no_more_are_looked_at() -> None:
     assert chosen is not None
     assert chosen.worker.metadata.name == "a"
     assert len(list(rows)) == 1
+
+
+def test_a_worker_without_the_resources_is_passed_over() -> None:
+    rows = [_row("a", 4, 1), _row("b", 4, 1), _row("c", 4, 1)]
+    rows[0].worker.status.capacity.resources["cpu_milli"] = 1000
+    rows[1].worker.status.capacity.resources.update({"cpu_milli": 1000, "memory_bytes": 100})
+    rows = [replace(rows[0], allocated_cpu=501), replace(rows[1], allocated_memory=51), rows[2]]
+    template = pb.ActorTemplate(sandbox_config=_TEMPLATE.sandbox_config)
+    for cpu, memory, name in ((499, 49, "a"), (500, 49, "b"), (500, 50, "c")):
+        template.resources.cpu_milli, template.resources.memory_bytes = cpu, memory
+        chosen = choose(rows, pb.Actor(), template)
+        assert chosen is not None
+        assert chosen.worker.metadata.name == name, "a worker that names no capacity is not counted"
+    assert choose(rows[:2], pb.Actor(), template) is None
+
+
+def test_a_slot_fits_if_what_its_holder_gives_up_is_enough() -> None:
+    row = replace(_row("a", 1, 1), allocated_cpu=1000)
+    row.worker.status.capacity.resources["cpu_milli"] = 1000
+    template = pb.ActorTemplate(sandbox_config=_TEMPLATE.sandbox_config)
+    template.resources.cpu_milli = 400
+    for given_up, fits in ((399, False), (400, True)):
+        claim = ClaimRow("u", "a", 1, cpu_milli=given_up)
+        assert fits_instead(row, claim, pb.Actor(), template) is fits
 
 
 def test_both_selectors_must_match() -> None:

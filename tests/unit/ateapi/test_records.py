@@ -159,5 +159,6 @@ async def test_workers_are_listed_with_their_slots(plane: ControlPlane) -> None:
 
 async def test_what_is_not_built_says_so(plane: ControlPlane) -> None:
     await plane.seed("a")
-    code, message = await code_of(plane.control().PauseActor(pb.PauseActorRequest(actor=ref("a"))))
-    assert (code, message) == ("UNIMPLEMENTED", "PauseActor is not built yet")
+    request = pb.GetActorEgressPolicyRequest(actor=ref("a"))
+    code, message = await code_of(plane.control().GetActorEgressPolicy(request))
+    assert (code, message) == ("UNIMPLEMENTED", "GetActorEgressPolicy is not built yet")

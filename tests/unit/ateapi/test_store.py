@@ -65,6 +65,117 @@ async def test_the_books_of_a_worker_are_its_claims(store: Store) -> None:
     assert row.allocated == 1
 
 
+async def test_the_books_hold_what_the_claims_ask_for(store: Store) -> None:
+    def claim(tx: Transaction) -> None:
+        tx.workers.put(new_worker(), heartbeat_at=1, lost=False)
+        tx.workers.claim(ClaimRow("u1", "w", 1, cpu_milli=500, memory_bytes=64))
+        tx.workers.claim(ClaimRow("u2", "w", 1, cpu_milli=250))
+
+    await store.write(claim)
+    row = await store.read(lambda tx: tx.workers.get("w"))
+    assert row is not None
+    assert (row.allocated_cpu, row.allocated_memory) == (750, 64)
+    assert dict(row.worker.status.allocated.resources) == {"cpu_milli": 750, "memory_bytes": 64}
+    for _ in range(2):
+        await store.write(lambda tx: tx.workers.release("u1"))
+    row = await store.read(lambda tx: tx.workers.get("w"))
+    assert row is not None
+    assert (row.allocated, row.allocated_cpu, row.allocated_memory) == (1, 250, 0)
+
+
+async def test_a_claim_never_exceeds_what_the_worker_has(store: Store) -> None:
+    """Two that saw the same room: the row is what decides, not what was seen."""
+    worker = new_worker(slots=9)
+    worker.status.capacity.resources["memory_bytes"] = 100
+    await store.write(lambda tx: tx.workers.put(worker, heartbeat_at=1, lost=False))
+
+    def claim(tx: Transaction, uid: str) -> bool:
+        for row in tx.workers.with_room(0):
+            if row.allocated_memory + 60 <= 100:
+                tx.workers.claim(ClaimRow(uid, "w", 1, memory_bytes=60))
+                return True
+        return False
+
+    got = await asyncio.gather(
+        *(store.write(lambda tx, uid=f"u{i}": claim(tx, uid)) for i in range(8))
+    )
+    assert sum(got) == 1
+
+
+async def test_packing_lists_the_fullest_worker_with_room_first(store: Store) -> None:
+    def fill(tx: Transaction) -> None:
+        for name in ("empty", "full", "half"):
+            tx.workers.put(new_worker(name), heartbeat_at=1, lost=False)
+        for uid, name in (("u1", "half"), ("u2", "full"), ("u3", "full")):
+            tx.workers.claim(ClaimRow(uid, name, 1))
+
+    await store.write(fill)
+    for pack, order in ((False, ["empty", "half"]), (True, ["half", "empty"])):
+        rows = await store.read(lambda tx, pack=pack: list(tx.workers.with_room(0, pack=pack)))
+        assert [r.worker.metadata.name for r in rows] == order
+
+
+async def test_the_longest_idle_claims_come_first_and_only_those_that_can_be_asked(
+    store: Store,
+) -> None:
+    claims = [
+        *(
+            ("new", "w", 2, 9.0),
+            ("busy", "w", 2, None),
+            ("old", "w", 2, 3.0),
+            ("older", "w", 2, 2.0),
+        ),
+        *(("outlived", "w", 1, 1.0), ("l", "lost", 1, 1.0), ("s", "silent", 1, 1.0)),
+        ("d", "draining", 1, 1.0),
+    ]
+
+    def claim(tx: Transaction, epoch: int) -> None:
+        for uid, name, of, since in claims:
+            if of == epoch:
+                tx.workers.claim(ClaimRow(uid, name, of, idle_since=since))
+
+    def fill(tx: Transaction) -> None:
+        for name in ("w", "lost", "silent", "draining"):
+            tx.workers.put(new_worker(name, slots=9), heartbeat_at=10, lost=False)
+        claim(tx, 1)
+        tx.workers.put(new_worker("w", slots=9, epoch=2), heartbeat_at=10, lost=False)
+        claim(tx, 2)
+        tx.workers.put(new_worker("lost"), heartbeat_at=10, lost=True)
+        tx.workers.put(new_worker("silent"), heartbeat_at=1, lost=False)
+        draining = new_worker("draining")
+        draining.status.state = pb.WORKER_STATE_DRAINING
+        tx.workers.put(draining, heartbeat_at=10, lost=False)
+
+    await store.write(fill)
+    found = await store.read(lambda tx: tx.workers.idlest(8.0, 5.0, 10))
+    assert [c.actor_uid for c in found] == ["older", "old"]
+    assert len(await store.read(lambda tx: tx.workers.idlest(8.0, 5.0, 1))) == 1
+    rows = await store.read(lambda tx: tx.workers.draining())
+    assert [r.worker.metadata.name for r in rows] == ["draining"]
+
+
+async def test_idleness_is_noted_on_the_worker_that_reports_it(store: Store) -> None:
+    def fill(tx: Transaction) -> None:
+        tx.workers.put(new_worker(), heartbeat_at=1, lost=False)
+        tx.workers.claim(ClaimRow("u1", "w", 1))
+        tx.workers.claim(ClaimRow("u2", "w", 1))
+        tx.workers.idle("w", {"u1": 5.0, "nobody": 5.0})
+        tx.workers.idle("elsewhere", {"u2": 5.0})
+
+    await store.write(fill)
+    assert await store.read(lambda tx: tx.workers.claim_of("nobody")) is None
+    claim = await store.read(lambda tx: tx.workers.claim_of("u1"))
+    assert claim is not None
+    assert claim.idle_since == 5.0
+    claim = await store.read(lambda tx: tx.workers.claim_of("u2"))
+    assert claim is not None
+    assert claim.idle_since is None
+    await store.write(lambda tx: tx.workers.idle("w", {"u1": None}))
+    claim = await store.read(lambda tx: tx.workers.claim_of("u1"))
+    assert claim is not None
+    assert claim.idle_since is None
+
+
 async def test_registering_again_keeps_the_claims(store: Store) -> None:
     def change(tx: Transaction) -> None:
         tx.workers.put(new_worker(epoch=1), heartbeat_at=1, lost=False)

@@ -19,7 +19,9 @@ from atenet.ateapi.service.wire import resume_response
 from atenet.ateapi.store import Transaction
 from atenet.ateapi.validate import actor, fields, paging
 from atenet.ateapi.workflows.delete import delete
+from atenet.ateapi.workflows.pause import pause
 from atenet.ateapi.workflows.resume import resume
+from atenet.ateapi.workflows.revert import revert
 from atenet.ateapi.workflows.suspend import suspend
 from atenet.proto import ateapi_pb2 as pb
 
@@ -123,6 +125,20 @@ async def _suspend(api: Api, request: pb.SuspendActorRequest) -> pb.SuspendActor
     return pb.SuspendActorResponse(actor=done)
 
 
+async def _pause(api: Api, request: pb.PauseActorRequest) -> pb.PauseActorResponse:
+    found = await _find(api, request.actor)
+    uid = found.metadata.uid
+    done = await api.operations.run(uid, lambda: pause(api.context, uid))
+    return pb.PauseActorResponse(actor=done)
+
+
+async def _revert(api: Api, request: pb.RevertActorRequest) -> pb.RevertActorResponse:
+    found = await _find(api, request.actor)
+    uid = found.metadata.uid
+    done = await api.operations.run(uid, lambda: revert(api.context, uid))
+    return pb.RevertActorResponse(actor=done)
+
+
 async def _find(api: Api, ref: pb.ObjectRef) -> pb.Actor:
     atespace, name = fields.reference("actor", ref)
     found = await api.store.read(lambda tx: tx.actors.get(atespace, name))
@@ -139,4 +155,6 @@ HANDLERS: dict[str, Handler] = {
     "DeleteActor": _delete,
     "ResumeActor": _resume,
     "SuspendActor": _suspend,
+    "PauseActor": _pause,
+    "RevertActor": _revert,
 }

@@ -44,6 +44,7 @@ async def _register(api: Api, request: pb.RegisterWorkerRequest) -> pb.RegisterW
             set(request.hosted_actor_uids),
             stopping=request.worker.status.state == pb.WORKER_STATE_DRAINING,
         )
+        await api.watch.retirement.heard(stored, request.activity)
     return pb.RegisterWorkerResponse(worker=stored)
 
 

@@ -7,7 +7,7 @@ consistent state and takes no lock. Messages handed out are the caller's own cop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -15,6 +15,8 @@ from typing import Protocol, TypeVar
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = [
+    "CPU",
+    "MEMORY",
     "ActorRows",
     "AtespaceRows",
     "AuditEntry",
@@ -37,6 +39,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+# The keys of WorkerResources.resources.
+CPU, MEMORY = "cpu_milli", "memory_bytes"
+
 
 class BusyError(Exception):
     """The store cannot take the call now (locked, full, unreachable); a retry may succeed."""
@@ -58,6 +63,9 @@ class WorkerRow:
     allocated: int  # claimed slots
     heartbeat_at: float  # seconds since the epoch
     lost: bool  # its actors are being recovered; no new ones are placed
+    # What its claims ask for: thousandths of a core, bytes.
+    allocated_cpu: int = 0
+    allocated_memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,11 @@ class ClaimRow:
     actor_uid: str
     worker: str
     worker_epoch: int
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    # Since when nobody has used the actor (seconds since the epoch), as last heard; None: it is
+    # in use, or nothing was heard yet.
+    idle_since: float | None = None
 
 
 @dataclass(frozen=True)
@@ -144,8 +157,9 @@ class WorkerRows(Protocol):
     def heartbeat_all(self, at: float) -> None: ...
     def delete(self, name: str) -> None: ...
     def page(self, after: str, limit: int) -> list[WorkerRow]: ...
-    def with_room(self, heartbeat_after: float) -> Iterator[WorkerRow]:
-        """Active, not lost, a slot free, heard of since then; the largest free share first."""
+    def with_room(self, heartbeat_after: float, *, pack: bool = False) -> Iterator[WorkerRow]:
+        """Active, not lost, a slot free, heard of since then; the largest free share of slots
+        first, or with `pack` the smallest."""
 
     def silent(self, heartbeat_before: float) -> list[WorkerRow]:
         """Lost ones, and those not heard of since then."""
@@ -156,7 +170,21 @@ class WorkerRows(Protocol):
     def release(self, actor_uid: str) -> None:
         """Gives the actor's slot back; nothing happens if it holds none."""
 
+    def claim_of(self, actor_uid: str) -> ClaimRow | None:
+        """The slot that the actor holds."""
+
     def claims(self, worker: str) -> list[ClaimRow]: ...
+    def idle(self, worker: str, since: Mapping[str, float | None]) -> None:
+        """Notes for claims on the worker since when they are idle, by actor uid. Others on it,
+        and unknown uids, are left alone."""
+
+    def idlest(self, idle_before: float, heartbeat_after: float, limit: int) -> list[ClaimRow]:
+        """Claims idle since before then, the longest first, on active workers that are not lost
+        and were heard of since; those of an earlier epoch than the worker's are left out."""
+
+    def draining(self) -> list[WorkerRow]:
+        """Not active, not lost, and some slot is claimed."""
+
     def outlived(self) -> list[ClaimRow]:
         """Claims of an incarnation that is not the worker's present one."""
 

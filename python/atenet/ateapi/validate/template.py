@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from google.protobuf.duration_pb2 import Duration
+
 from atenet.ateapi.failure import invalid
 from atenet.ateapi.validate import fields
 from atenet.proto import ateapi_pb2 as pb
@@ -19,6 +21,9 @@ _MAX_ENV = 1024
 # What the kernel takes as one argument or variable.
 _MAX_ARGUMENT = 128 * 1024
 _MAX_PROBE_SECONDS = 3600
+# Workers say every 2 s how idle their actors are.
+_LEAST_IDLE = 1
+_MOST_IDLE = 365 * 24 * 3600
 
 
 def for_create(template: pb.ActorTemplate) -> pb.ActorTemplate:
@@ -34,8 +39,18 @@ def for_create(template: pb.ActorTemplate) -> pb.ActorTemplate:
     _sandbox(at, made)
     fields.within(f"{at}.resources.cpu_milli", template.resources.cpu_milli, 0, 1 << 30)
     fields.within(f"{at}.resources.memory_bytes", template.resources.memory_bytes, 0, 1 << 50)
+    for name in ("idle_timeout", "reclaim_after"):
+        if template.HasField(name):
+            _idleness(f"{at}.{name}", getattr(template, name))
     made.status.ready = True
     return made
+
+
+def _idleness(field: str, given: Duration) -> None:
+    if not 0 <= given.nanos < 10**9:
+        raise invalid(f"{field}.nanos", "must be between 0 and 999999999")
+    if not _LEAST_IDLE <= given.seconds + given.nanos / 1e9 <= _MOST_IDLE:
+        raise invalid(field, f"must be between {_LEAST_IDLE} s and {_MOST_IDLE} s")
 
 
 def _volumes(field: str, template: pb.ActorTemplate) -> set[str]:

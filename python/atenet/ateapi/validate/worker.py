@@ -42,6 +42,10 @@ def for_register(request: pb.RegisterWorkerRequest) -> pb.Worker:
     for i, uid in enumerate(request.hosted_actor_uids):
         if _UID.fullmatch(uid) is None:
             raise invalid(f"hosted_actor_uids[{i}]", f"{uid!r} is not a uid")
+    for i, activity in enumerate(request.activity):
+        if _UID.fullmatch(activity.actor_uid) is None:
+            raise invalid(f"activity[{i}].actor_uid", f"{activity.actor_uid!r} is not a uid")
+        fields.within(f"activity[{i}].idle_ms", activity.idle_ms, 0, 1 << 50)
     return worker
 
 

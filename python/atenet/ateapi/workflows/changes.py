@@ -13,13 +13,16 @@ from atenet.ateapi.failure import aborted, not_found
 from atenet.ateapi.scheduler import choose
 from atenet.ateapi.store import Transaction
 from atenet.ateapi.store.interface import ClaimRow
+from atenet.ateapi.workflows import rows
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = [
+    "Change",
     "begin_delete",
     "begin_suspend",
     "claim",
     "crash",
+    "keep_running",
     "remove",
     "running",
     "suspended",
@@ -29,32 +32,40 @@ __all__ = [
 Change = Callable[[Transaction], pb.Actor]
 
 
-def claim(uid: str, *, now: float, heard_after: float) -> Callable[[Transaction], pb.Actor | None]:
-    """SUSPENDED or PAUSED, or RESUMING on a lost worker → RESUMING with a slot.
+def claim(
+    uid: str, *, now: float, heard_after: float, pack: bool = False
+) -> Callable[[Transaction], pb.Actor | None]:
+    """SUSPENDED, or RESUMING on a lost worker → RESUMING with a slot.
 
     None when no eligible worker has room: the actor is then SUSPENDED (or as it was).
     """
 
     def change(tx: Transaction) -> pb.Actor | None:
-        actor = _expect(
-            tx, uid, pb.ACTOR_STATE_SUSPENDED, pb.ACTOR_STATE_PAUSED, pb.ACTOR_STATE_RESUMING
-        )
+        actor = rows.expect(tx, uid, pb.ACTOR_STATE_SUSPENDED, pb.ACTOR_STATE_RESUMING)
         template = tx.templates.get(actor.actor_template.atespace, actor.actor_template.name)
         if template is None:
             raise not_found(f"the template of {records.actor_label(actor)}")
         if actor.status.state == pb.ACTOR_STATE_RESUMING:
             tx.workers.release(uid)
-        row = choose(tx.workers.with_room(heard_after), actor, template)
+        row = choose(tx.workers.with_room(heard_after, pack=pack), actor, template)
         if row is None:
             if actor.status.state == pb.ACTOR_STATE_RESUMING:
-                _unassign(actor, pb.ACTOR_STATE_SUSPENDED)
-                _save(tx, actor, now)
+                rows.unassign(actor, pb.ACTOR_STATE_SUSPENDED)
+                rows.save(tx, actor, now)
             return None
-        tx.workers.claim(ClaimRow(uid, row.worker.metadata.name, row.worker.epoch))
+        tx.workers.claim(
+            ClaimRow(
+                uid,
+                row.worker.metadata.name,
+                row.worker.epoch,
+                cpu_milli=template.resources.cpu_milli,
+                memory_bytes=template.resources.memory_bytes,
+            )
+        )
         actor.status.state = pb.ACTOR_STATE_RESUMING
         actor.status.worker_assignment.CopyFrom(records.assignment_for(row.worker))
         actor.status.assigned_node = row.worker.node_name
-        return _save(tx, actor, now)
+        return rows.save(tx, actor, now)
 
     return change
 
@@ -63,11 +74,12 @@ def running(started: pb.Actor, *, now: float) -> Change:
     """RESUMING → RUNNING, unless the claim changed since `started` was read."""
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = _expect(tx, started.metadata.uid, pb.ACTOR_STATE_RESUMING)
+        actor = rows.expect(tx, started.metadata.uid, pb.ACTOR_STATE_RESUMING)
         if actor.status.worker_assignment != started.status.worker_assignment:
             raise aborted(f"{records.actor_label(actor)} was placed elsewhere meanwhile")
         actor.status.state = pb.ACTOR_STATE_RUNNING
-        return _save(tx, actor, now)
+        actor.status.ClearField("local_snapshot")
+        return rows.save(tx, actor, now)
 
     return change
 
@@ -76,31 +88,77 @@ def unclaim(uid: str, *, now: float) -> Change:
     """RESUMING on a lost worker → SUSPENDED: resumable elsewhere from its last snapshot."""
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = _expect(tx, uid, pb.ACTOR_STATE_RESUMING)
+        actor = rows.expect(tx, uid, pb.ACTOR_STATE_RESUMING)
         tx.workers.release(uid)
-        _unassign(actor, pb.ACTOR_STATE_SUSPENDED)
-        return _save(tx, actor, now)
+        rows.unassign(actor, pb.ACTOR_STATE_SUSPENDED)
+        return rows.save(tx, actor, now)
 
     return change
 
 
-def begin_suspend(uid: str, uri: str, *, now: float) -> Change:
-    """RUNNING → SUSPENDING, with the name of the snapshot that will be taken."""
+def begin_suspend(uid: str, uri: str, *, if_idle_ms: int = 0, now: float) -> Change:
+    """RUNNING, or frozen or on the way into or out of that → SUSPENDING, with the name of the
+    snapshot that will be taken.
+
+    `if_idle_ms`: only because it is idle; see `keep_running`.
+    """
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = _expect(tx, uid, pb.ACTOR_STATE_RUNNING, pb.ACTOR_STATE_PAUSED)
-        actor.status.state = pb.ACTOR_STATE_SUSPENDING
-        actor.status.in_progress_snapshot_uri = uri
-        return _save(tx, actor, now)
+        actor = rows.expect(
+            tx,
+            uid,
+            pb.ACTOR_STATE_RUNNING,
+            pb.ACTOR_STATE_PAUSING,
+            pb.ACTOR_STATE_PAUSED,
+            pb.ACTOR_STATE_RESUMING,
+        )
+        status = actor.status
+        if status.state == pb.ACTOR_STATE_RESUMING and not status.HasField("local_snapshot"):
+            raise aborted(f"{records.actor_label(actor)} became RESUMING meanwhile")
+        if status.state == pb.ACTOR_STATE_PAUSED:
+            rows.assign_as_claimed(tx, actor)
+        status.state = pb.ACTOR_STATE_SUSPENDING
+        status.in_progress_snapshot_uri = uri
+        status.suspend_if_idle_ms = if_idle_ms
+        return rows.save(tx, actor, now)
 
     return change
 
 
-def suspended(uid: str, scope: pb.SnapshotContentScope, template_uid: str, *, now: float) -> Change:
-    """SUSPENDING → SUSPENDED: the new snapshot counts, the old one is garbage, the slot is free."""
+def keep_running(uid: str, *, now: float) -> Change:
+    """SUSPENDING or PAUSING → RUNNING: the node says that it is in use, or that it cannot do it,
+    and has done nothing."""
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = _expect(tx, uid, pb.ACTOR_STATE_SUSPENDING)
+        actor = rows.expect(tx, uid, pb.ACTOR_STATE_SUSPENDING, pb.ACTOR_STATE_PAUSING)
+        status = actor.status
+        if status.in_progress_snapshot_uri:
+            tx.garbage.add(status.in_progress_snapshot_uri)
+            status.in_progress_snapshot_uri = ""
+        status.in_progress_local_snapshot_name = ""
+        status.suspend_if_idle_ms = 0
+        status.state = pb.ACTOR_STATE_RUNNING
+        tx.workers.idle(status.worker_assignment.worker.name, {uid: None})
+        return rows.save(tx, actor, now)
+
+    return change
+
+
+def suspended(
+    uid: str,
+    scope: pb.SnapshotContentScope,
+    template_uid: str,
+    *,
+    now: float,
+    heir: Callable[[Transaction], object] | None = None,
+) -> Change:
+    """SUSPENDING → SUSPENDED: the new snapshot counts, the old one is garbage, the slot is free.
+
+    `heir`: what takes the slot in the same transaction, before anybody else sees it free.
+    """
+
+    def change(tx: Transaction) -> pb.Actor:
+        actor = rows.expect(tx, uid, pb.ACTOR_STATE_SUSPENDING)
         status = actor.status
         if status.external_snapshot.snapshot_uri:
             tx.garbage.add(status.external_snapshot.snapshot_uri)
@@ -113,8 +171,11 @@ def suspended(uid: str, scope: pb.SnapshotContentScope, template_uid: str, *, no
         )
         status.in_progress_snapshot_uri = ""
         tx.workers.release(uid)
-        _unassign(actor, pb.ACTOR_STATE_SUSPENDED)
-        return _save(tx, actor, now)
+        rows.unassign(actor, pb.ACTOR_STATE_SUSPENDED)
+        saved = rows.save(tx, actor, now)
+        if heir is not None:
+            heir(tx)
+        return saved
 
     return change
 
@@ -126,15 +187,15 @@ def crash(uid: str, message: str, *, now: float) -> Change:
     """
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = _expect(tx, uid, pb.ACTOR_STATE_RESUMING, pb.ACTOR_STATE_SUSPENDING)
+        actor = rows.expect(tx, uid, pb.ACTOR_STATE_RESUMING, pb.ACTOR_STATE_SUSPENDING)
         if actor.status.in_progress_snapshot_uri:
             tx.garbage.add(actor.status.in_progress_snapshot_uri)
             actor.status.in_progress_snapshot_uri = ""
         tx.workers.release(uid)
-        _unassign(actor, pb.ACTOR_STATE_CRASHED)
+        rows.unassign(actor, pb.ACTOR_STATE_CRASHED)
         actor.status.crash.message = message
         actor.status.crash.crash_time.CopyFrom(records.stamp(now))
-        return _save(tx, actor, now)
+        return rows.save(tx, actor, now)
 
     return change
 
@@ -143,10 +204,12 @@ def begin_delete(uid: str, options: pb.DeleteOptions, *, now: float) -> Change:
     """Any state → DELETING. The slot is held until the node has let go."""
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = _get(tx, uid)
+        actor = rows.get(tx, uid)
         records.check_options(options, actor.metadata)
+        if actor.status.state == pb.ACTOR_STATE_PAUSED:
+            rows.assign_as_claimed(tx, actor)
         actor.status.state = pb.ACTOR_STATE_DELETING
-        return _save(tx, actor, now)
+        return rows.save(tx, actor, now)
 
     return change
 
@@ -155,7 +218,7 @@ def remove(uid: str) -> Change:
     """DELETING → gone: record and slot; its snapshots are garbage."""
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = _expect(tx, uid, pb.ACTOR_STATE_DELETING)
+        actor = rows.expect(tx, uid, pb.ACTOR_STATE_DELETING)
         for uri in (
             actor.status.external_snapshot.snapshot_uri,
             actor.status.in_progress_snapshot_uri,
@@ -167,30 +230,3 @@ def remove(uid: str) -> Change:
         return actor
 
     return change
-
-
-def _get(tx: Transaction, uid: str) -> pb.Actor:
-    actor = tx.actors.by_uid(uid)
-    if actor is None:
-        raise not_found("the actor")
-    return actor
-
-
-def _expect(tx: Transaction, uid: str, *states: pb.ActorState) -> pb.Actor:
-    actor = _get(tx, uid)
-    if actor.status.state not in states:
-        word = records.state_word(actor.status.state)
-        raise aborted(f"{records.actor_label(actor)} became {word} meanwhile")
-    return actor
-
-
-def _unassign(actor: pb.Actor, state: pb.ActorState) -> None:
-    actor.status.state = state
-    actor.status.ClearField("worker_assignment")
-    actor.status.ClearField("assigned_node")
-
-
-def _save(tx: Transaction, actor: pb.Actor, now: float) -> pb.Actor:
-    records.touched(actor.metadata, now)
-    tx.actors.put(actor)
-    return actor

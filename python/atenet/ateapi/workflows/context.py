@@ -10,7 +10,7 @@ from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.nodes import Nodes
 from atenet.ateapi.snapshots import SnapshotStore, Sweeper
 from atenet.ateapi.store import Store, Transaction, WorkerRow
-from atenet.ateapi.workflows import decide
+from atenet.ateapi.workflows import decide, rows
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["Context"]
@@ -31,6 +31,8 @@ class Context:
     clock: records.Clock
     worker_timeout: float  # seconds without a heartbeat until a worker counts as lost
     node_timeout: float  # seconds without one until files on its node count as lost
+    drain_wait: float = 60.0  # seconds that actors in use may stay on a draining worker
+    pack: bool = False  # claims go to the fullest worker with room, not the emptiest
     registered: asyncio.Event = field(default_factory=asyncio.Event)  # pulsed by each registration
 
     @property
@@ -38,10 +40,15 @@ class Context:
         return self.clock() - self.worker_timeout
 
     async def look(self, uid: str) -> tuple[pb.Actor | None, WorkerRow | None]:
-        """The actor and the worker it is assigned to, as stored now."""
+        """The actor and the worker it is assigned to, as stored now.
+
+        A PAUSED one's record names no worker; what is returned names that of the slot it holds.
+        """
 
         def query(tx: Transaction) -> tuple[pb.Actor | None, WorkerRow | None]:
             actor = tx.actors.by_uid(uid)
+            if actor is not None and actor.status.state == pb.ACTOR_STATE_PAUSED:
+                rows.assign_as_claimed(tx, actor)
             name = actor.status.worker_assignment.worker.name if actor else ""
             return actor, tx.workers.get(name) if name else None
 

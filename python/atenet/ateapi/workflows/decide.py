@@ -16,13 +16,18 @@ from atenet.proto import ateapi_pb2 as pb
 
 __all__ = [
     "DeleteStep",
+    "PauseStep",
     "ResumeStep",
+    "RevertStep",
     "SuspendStep",
     "Verdict",
     "checkpoint_verdict",
     "claim_is_good",
     "delete_step",
+    "pause_step",
+    "pause_verdict",
     "resume_step",
+    "revert_step",
     "start_verdict",
     "suspend_step",
 ]
@@ -30,6 +35,8 @@ __all__ = [
 
 class ResumeStep(Enum):
     CLAIM = "claim"  # take a slot, store RESUMING
+    THAW = "thaw"  # it is frozen in a slot: store RESUMING, the node thaws it, store RUNNING
+    STORE = "store"  # its frozen memory is lost or cannot stay: suspend it from what is on disk
     START = "start"  # the node runs or restores it, then store RUNNING
     RECLAIM = "reclaim"  # the slot's worker is gone: let it go, take another
     DONE = "done"
@@ -39,6 +46,21 @@ class ResumeStep(Enum):
 class SuspendStep(Enum):
     BEGIN = "begin"  # store SUSPENDING and the snapshot's name
     CHECKPOINT = "checkpoint"  # the node stores it, then store SUSPENDED
+    DONE = "done"
+    REFUSE = "refuse"
+
+
+class PauseStep(Enum):
+    BEGIN = "begin"  # store PAUSING
+    FREEZE = "freeze"  # the node freezes it, then store PAUSED
+    STORE = "store"  # the worker is gone: suspend it from what is on disk
+    DONE = "done"
+    REFUSE = "refuse"
+
+
+class RevertStep(Enum):
+    BEGIN = "begin"  # store REVERTING
+    TERMINATE = "terminate"  # the node forgets it, then store SUSPENDED
     DONE = "done"
     REFUSE = "refuse"
 
@@ -57,6 +79,7 @@ class Verdict(Enum):
     MOVED = "moved"  # the worker is not the one that the claim names
     DOUBT = "doubt"  # moved or fatal; the registry will show
     FATAL = "fatal"  # for good
+    CANNOT = "cannot"  # this node cannot do it, and has changed nothing
 
 
 _NOT_NOW = frozenset(
@@ -87,24 +110,51 @@ def claim_is_good(
     )
 
 
-def resume_step(state: pb.ActorState, *, claim_good: bool) -> ResumeStep:
+def resume_step(state: pb.ActorState, *, claim_good: bool, frozen: bool = False) -> ResumeStep:
+    """`frozen`: it has memory that a node keeps; `claim_good`: on a worker that takes starts."""
     if state == pb.ACTOR_STATE_RUNNING:
         return ResumeStep.DONE
-    if state in (pb.ACTOR_STATE_SUSPENDED, pb.ACTOR_STATE_PAUSED):
+    if state == pb.ACTOR_STATE_SUSPENDED:
         return ResumeStep.CLAIM
+    if state == pb.ACTOR_STATE_PAUSED or (state == pb.ACTOR_STATE_RESUMING and frozen):
+        return ResumeStep.THAW if claim_good else ResumeStep.STORE
     if state == pb.ACTOR_STATE_RESUMING:
         return ResumeStep.START if claim_good else ResumeStep.RECLAIM
     return ResumeStep.REFUSE
 
 
-def suspend_step(state: pb.ActorState) -> SuspendStep:
+def suspend_step(state: pb.ActorState, *, frozen: bool = False) -> SuspendStep:
+    """`frozen`: a RESUMING one that was being thawed; the caller has found that it cannot be."""
     if state == pb.ACTOR_STATE_SUSPENDED:
         return SuspendStep.DONE
-    if state in (pb.ACTOR_STATE_RUNNING, pb.ACTOR_STATE_PAUSED):
+    if state in (pb.ACTOR_STATE_RUNNING, pb.ACTOR_STATE_PAUSING, pb.ACTOR_STATE_PAUSED):
+        return SuspendStep.BEGIN
+    if state == pb.ACTOR_STATE_RESUMING and frozen:
         return SuspendStep.BEGIN
     if state == pb.ACTOR_STATE_SUSPENDING:
         return SuspendStep.CHECKPOINT
     return SuspendStep.REFUSE
+
+
+def pause_step(state: pb.ActorState, *, claim_good: bool) -> PauseStep:
+    if state == pb.ACTOR_STATE_PAUSED:
+        return PauseStep.DONE
+    if state == pb.ACTOR_STATE_RUNNING:
+        return PauseStep.BEGIN
+    if state == pb.ACTOR_STATE_PAUSING:
+        return PauseStep.FREEZE if claim_good else PauseStep.STORE
+    return PauseStep.REFUSE
+
+
+def revert_step(state: pb.ActorState) -> RevertStep:
+    """A SUSPENDED actor is at its last snapshot already."""
+    if state == pb.ACTOR_STATE_SUSPENDED:
+        return RevertStep.DONE
+    if state in (pb.ACTOR_STATE_RUNNING, pb.ACTOR_STATE_PAUSED, pb.ACTOR_STATE_CRASHED):
+        return RevertStep.BEGIN
+    if state == pb.ACTOR_STATE_REVERTING:
+        return RevertStep.TERMINATE
+    return RevertStep.REFUSE
 
 
 def delete_step(state: pb.ActorState, *, any_state: bool, assigned: bool) -> DeleteStep:
@@ -134,3 +184,12 @@ def checkpoint_verdict(code: grpc.StatusCode, *, claim_good: bool, node_given_up
     if code in _DOUBTFUL:
         return Verdict.DOUBT if claim_good else Verdict.MOVED
     return Verdict.FATAL
+
+
+def pause_verdict(code: grpc.StatusCode, *, claim_good: bool) -> Verdict:
+    """A refused pause or thaw. MOVED: what is left of the actor is on the node's disk."""
+    if not claim_good or code in _DOUBTFUL:
+        return Verdict.MOVED
+    if code == grpc.StatusCode.UNIMPLEMENTED:
+        return Verdict.CANNOT
+    return Verdict.RETRY if code in _NOT_NOW else Verdict.FATAL

@@ -6,7 +6,9 @@ from atenet.ateapi.failure import not_found
 from atenet.ateapi.workflows import changes
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.delete import delete
+from atenet.ateapi.workflows.pause import pause
 from atenet.ateapi.workflows.resume import abandon, resume
+from atenet.ateapi.workflows.revert import revert
 from atenet.ateapi.workflows.suspend import suspend
 from atenet.proto import ateapi_pb2 as pb
 
@@ -16,8 +18,8 @@ __all__ = ["recover"]
 async def recover(context: Context, uid: str, *, workload_gone: bool = False) -> pb.Actor:
     """Continues what the actor's state says was begun. Raises CallError.
 
-    A RUNNING actor on a lost worker, or whose worker no longer hosts it (`workload_gone`), is
-    suspended from what is on its node's disk. A RESUMING one goes on where it is, or back to
+    A RUNNING or frozen actor on a lost worker, or whose worker no longer hosts it
+    (`workload_gone`), is suspended from what is on its node's disk. A RESUMING one goes on where it is, or back to
     SUSPENDED if its worker is lost. The caller holds the actor's operation lock.
     """
     actor, row = await context.look(uid)
@@ -26,13 +28,19 @@ async def recover(context: Context, uid: str, *, workload_gone: bool = False) ->
     state = actor.status.state
     good = context.claim_good(actor, row)
     if state == pb.ACTOR_STATE_SUSPENDING:
+        return await suspend(context, uid, if_idle_ms=actor.status.suspend_if_idle_ms)
+    if state in (pb.ACTOR_STATE_RUNNING, pb.ACTOR_STATE_PAUSED) and (workload_gone or not good):
         return await suspend(context, uid)
-    if state == pb.ACTOR_STATE_RUNNING and (workload_gone or not good):
-        return await suspend(context, uid)
+    if state == pb.ACTOR_STATE_PAUSING:
+        return await pause(context, uid)
+    if state == pb.ACTOR_STATE_REVERTING:
+        return await revert(context, uid)
     if state == pb.ACTOR_STATE_DELETING:
         return await delete(context, uid, any_state=True, options=pb.DeleteOptions())
     if state == pb.ACTOR_STATE_RESUMING and good:
         return (await resume(context, uid))[0]
+    if state == pb.ACTOR_STATE_RESUMING and actor.status.HasField("local_snapshot"):
+        return await suspend(context, uid)
     if state == pb.ACTOR_STATE_RESUMING:
         await abandon(context, actor, row)
         return await context.store.write(changes.unclaim(uid, now=context.clock()))

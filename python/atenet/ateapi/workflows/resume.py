@@ -1,4 +1,4 @@
-"""Resume: claim a slot, start the actor there, store that it runs."""
+"""Resume: claim a slot, start the actor there, store that it runs; or thaw it where it is frozen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from atenet.ateapi.store import WorkerRow
 from atenet.ateapi.workflows import changes, decide
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.decide import ResumeStep, Verdict
+from atenet.ateapi.workflows.reclaim import reclaim
 from atenet.ateapi.workflows.stops import reached
+from atenet.ateapi.workflows.suspend import suspend
+from atenet.ateapi.workflows.thaw import thaw
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["abandon", "resume"]
@@ -39,16 +42,24 @@ async def resume(context: Context, uid: str) -> tuple[pb.Actor, bool]:
         actor, row = await context.look(uid)
         if actor is None:
             raise not_found("the actor")
-        step = decide.resume_step(actor.status.state, claim_good=context.placeable(actor, row))
+        placeable = context.placeable(actor, row)
+        frozen = actor.status.HasField("local_snapshot")
+        step = decide.resume_step(actor.status.state, claim_good=placeable, frozen=frozen)
         if step is ResumeStep.DONE:
             return actor, False
         if step is ResumeStep.REFUSE:
             raise precondition(_not_resumable(actor))
-        if step is ResumeStep.RECLAIM:
-            await abandon(context, actor, row)
-        if step is not ResumeStep.START:
-            actor, row = await _claim(context, uid)
-        started = await _start(context, actor, row)
+        if step is ResumeStep.STORE:
+            await suspend(context, uid)
+            continue
+        if step is ResumeStep.THAW:
+            started = await thaw(context, actor, row)
+        else:
+            if step is ResumeStep.RECLAIM:
+                await abandon(context, actor, row)
+            if step is not ResumeStep.START:
+                actor, row = await _claim(context, uid)
+            started = await _start(context, actor, row)
         if started is not None:
             return started, True
     raise CallError(grpc.StatusCode.UNAVAILABLE, "workers keep failing; retry")
@@ -56,9 +67,10 @@ async def resume(context: Context, uid: str) -> tuple[pb.Actor, bool]:
 
 async def _claim(context: Context, uid: str) -> tuple[pb.Actor, WorkerRow | None]:
     began = time.perf_counter()
-    claimed = await context.store.write(
-        changes.claim(uid, now=context.clock(), heard_after=context.heard_after)
+    change = changes.claim(
+        uid, now=context.clock(), heard_after=context.heard_after, pack=context.pack
     )
+    claimed = await context.store.write(change) or await reclaim(context, uid)
     if claimed is None:
         raise _NO_ROOM
     context.metrics.resume_phase("claim", time.perf_counter() - began)

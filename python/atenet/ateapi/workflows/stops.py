@@ -18,6 +18,16 @@ POINTS = (
     "suspend.begun",  # SUSPENDING stored, the node not asked
     "suspend.stored",  # the node has the snapshot, SUSPENDED not stored
     "suspend.done",  # SUSPENDED stored, the caller not answered
+    "pause.begun",  # PAUSING stored, the node not asked
+    "pause.frozen",  # the node has frozen it, PAUSED not stored
+    "pause.done",  # PAUSED stored, the caller not answered
+    "thaw.begun",  # RESUMING stored for a frozen actor, the node not asked
+    "thaw.thawed",  # the node has thawed it, RUNNING not stored
+    "thaw.running",  # RUNNING stored, the caller not answered
+    "revert.begun",  # REVERTING stored, the node not asked
+    "revert.terminated",  # the node has let go, SUSPENDED not stored
+    "revert.done",  # SUSPENDED stored, the caller not answered
+    "reclaim.suspended",  # another actor's slot has become this one's, the node not asked
     "delete.begun",  # DELETING stored, the node not asked
     "delete.terminated",  # the node has let go, the record is there
     "delete.done",  # the record is gone, snapshots not swept

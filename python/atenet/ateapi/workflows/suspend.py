@@ -6,13 +6,14 @@ Recovery from a lost worker is the same workflow: its node still has the files.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import grpc
 
 from atenet.ateapi import records
-from atenet.ateapi.failure import CallError, not_found, precondition
+from atenet.ateapi.failure import CallError, aborted, not_found, precondition
 from atenet.ateapi.nodes import NodeError, handle_for
-from atenet.ateapi.store import WorkerRow
+from atenet.ateapi.store import Transaction, WorkerRow
 from atenet.ateapi.workflows import changes, decide
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.decide import SuspendStep, Verdict
@@ -24,39 +25,66 @@ __all__ = ["suspend"]
 _log = logging.getLogger(__name__)
 
 
-async def suspend(context: Context, uid: str) -> pb.Actor:
+async def suspend(
+    context: Context,
+    uid: str,
+    *,
+    if_idle_ms: int = 0,
+    heir: Callable[[Transaction], object] | None = None,
+) -> pb.Actor:
     """Brings the actor to SUSPENDED from wherever it stopped. Raises CallError.
+
+    `if_idle_ms`: only if nobody has used it for so long; it is RUNNING as before, and the call
+    Aborted, when its worker knows better. `heir`: see `changes.suspended`.
 
     The caller holds the actor's operation lock.
     """
     actor, row = await context.look(uid)
     if actor is None:
         raise not_found("the actor")
-    step = decide.suspend_step(actor.status.state)
+    frozen = actor.status.HasField("local_snapshot")
+    step = decide.suspend_step(actor.status.state, frozen=frozen)
     if step is SuspendStep.DONE:
         return actor
     if step is SuspendStep.REFUSE:
         word = records.state_word(actor.status.state)
         raise precondition(f"{records.actor_label(actor)} is {word}")
     if step is SuspendStep.BEGIN:
+        # A frozen one has no ingress that could be in use.
+        if_idle_ms = 0 if frozen else if_idle_ms
         uri = context.snapshots.new_uri(actor.metadata)
-        actor = await context.store.write(changes.begin_suspend(uid, uri, now=context.clock()))
+        actor = await context.store.write(
+            changes.begin_suspend(uid, uri, if_idle_ms=if_idle_ms, now=context.clock())
+        )
         reached("suspend.begun")
-    return await _checkpoint(context, actor, row)
+    else:
+        # Once somebody has asked for it, it no longer depends on how much the actor is used.
+        if_idle_ms = min(if_idle_ms, actor.status.suspend_if_idle_ms)
+    return await _checkpoint(context, actor, row, if_idle_ms, heir)
 
 
-async def _checkpoint(context: Context, actor: pb.Actor, row: WorkerRow | None) -> pb.Actor:
-    ref = actor.actor_template
+async def _checkpoint(
+    context: Context,
+    actor: pb.Actor,
+    row: WorkerRow | None,
+    if_idle_ms: int,
+    heir: Callable[[Transaction], object] | None,
+) -> pb.Actor:
+    uid, ref = actor.metadata.uid, actor.actor_template
     template = await context.store.read(lambda tx: tx.templates.get(ref.atespace, ref.name))
     scope = template.snapshot_config.content_scope if template else pb.SNAPSHOT_CONTENT_SCOPE_DATA
     try:
-        await _ask_node(context, actor, row, scope)
+        stored = await _ask_node(context, actor, row, scope, if_idle_ms)
     except NodeError as e:
         await _refused(context, actor, e)
+        raise AssertionError("a refusal raises") from e
+    if not stored:
+        await context.store.write(changes.keep_running(uid, now=context.clock()))
+        raise aborted(f"{records.actor_label(actor)} is in use")
     reached("suspend.stored")
     template_uid = template.metadata.uid if template else ""
     done = await context.store.write(
-        changes.suspended(actor.metadata.uid, scope, template_uid, now=context.clock())
+        changes.suspended(uid, scope, template_uid, now=context.clock(), heir=heir)
     )
     reached("suspend.done")
     context.sweeper.wake()
@@ -68,13 +96,20 @@ async def _checkpoint(context: Context, actor: pb.Actor, row: WorkerRow | None) 
 
 
 async def _ask_node(
-    context: Context, actor: pb.Actor, row: WorkerRow | None, scope: pb.SnapshotContentScope
-) -> None:
+    context: Context,
+    actor: pb.Actor,
+    row: WorkerRow | None,
+    scope: pb.SnapshotContentScope,
+    if_idle_ms: int,
+) -> bool:
+    """False if it is in use."""
     if row is None:
         raise NodeError(grpc.StatusCode.NOT_FOUND, "the worker is not known any more")
     uri = actor.status.in_progress_snapshot_uri
     try:
-        await context.nodes.checkpoint(row.worker.node_endpoint, handle_for(actor), uri, scope)
+        return await context.nodes.checkpoint(
+            row.worker.node_endpoint, handle_for(actor), uri, scope, if_idle_ms=if_idle_ms
+        )
     except NodeError as e:
         good = context.claim_good(actor, row)
         given_up = context.clock() - row.heartbeat_at > context.node_timeout
@@ -82,6 +117,7 @@ async def _ask_node(
         if verdict is not Verdict.MOVED and verdict is not Verdict.DOUBT:
             raise
         await _ask_successor(context, actor, uri, scope, e)
+        return True
 
 
 async def _ask_successor(
