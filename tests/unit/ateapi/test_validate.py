@@ -192,6 +192,12 @@ def _registration(change: Callable[[pb.RegisterWorkerRequest], object]) -> pb.Re
         (_registration(lambda r: r.worker.ips.extend(["::1", "::2"])), "worker.ips"),
         (_registration(lambda r: r.worker.ips.append("localhost")), "worker.ips[1]"),
         (_registration(lambda r: setattr(r.worker, "epoch", 0)), "worker.epoch"),
+        (_registration(lambda r: setattr(r.worker.status, "state", 9)), "worker.status.state"),
+        (_registration(lambda r: r.hosted_actor_uids.extend(["u"] * 100_001)), "hosted_actor_uids"),
+        (
+            _registration(lambda r: r.capacity.resources.update({str(i): 1 for i in range(65)})),
+            "capacity.resources",
+        ),
         (
             _registration(lambda r: setattr(r.worker, "node_endpoint", "nowhere")),
             "worker.node_endpoint",

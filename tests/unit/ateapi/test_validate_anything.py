@@ -10,7 +10,7 @@ import grpc
 import pytest
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.validate import actor as actors
-from atenet.ateapi.validate import paging
+from atenet.ateapi.validate import egress_policy, paging
 from atenet.ateapi.validate import template as templates
 from atenet.ateapi.validate import worker as workers
 from atenet.proto import ateapi_pb2 as pb
@@ -50,6 +50,11 @@ def _values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[Any]:
     return st.lists(one, max_size=3) if field.is_repeated else one
 
 
+_ROOTS = {
+    *("actor", "actor_template", "worker", "capacity", "hosted_actor_uids", "egress_policy"),
+}
+
+
 @pytest.mark.parametrize(
     ("check", "kind"),
     [
@@ -58,6 +63,7 @@ def _values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[Any]:
         (templates.for_create, pb.ActorTemplate),
         (workers.for_register, pb.RegisterWorkerRequest),
         (workers.for_update, pb.Worker),
+        (lambda given: egress_policy.for_create(given, "team-a"), pb.EgressPolicy),
     ],
 )
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -70,7 +76,7 @@ def test_whatever_comes_is_taken_or_refused_by_field(
     if refusal is not None:
         assert refusal.code is grpc.StatusCode.INVALID_ARGUMENT
         root = re.split(r"[:.\[]", refusal.message)[0]
-        assert root in {"actor", "actor_template", "worker", "capacity", "hosted_actor_uids"}
+        assert root in _ROOTS
 
 
 @given(st.text(max_size=200))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from atenet.ateapi.service import actors, atespaces, nodes, templates, workers
+from atenet.ateapi.service import actors, atespaces, nodes, policies, templates, workers
 from atenet.ateapi.service.dispatch import Api, Handler, generic_handlers
 from atenet.ateapi.service.introspection import Health, Reflection
 from atenet.proto import ateapi_pb2 as pb
@@ -18,6 +18,7 @@ HANDLERS: dict[str, dict[str, Handler]] = {
         **atespaces.HANDLERS,
         **templates.HANDLERS,
         **actors.HANDLERS,
+        **policies.HANDLERS,
         **workers.HANDLERS,
     },
     "WorkerService": nodes.HANDLERS,

@@ -25,10 +25,7 @@ def for_update(actor: pb.Actor) -> pb.Actor:
         "actor.metadata",
         pb.ObjectRef(atespace=actor.metadata.atespace, name=actor.metadata.name),
     )
-    if not actor.metadata.uid:
-        raise invalid("actor.metadata.uid", "is required")
-    if actor.metadata.version < 1:
-        raise invalid("actor.metadata.version", "is required")
+    fields.seen("actor.metadata", actor.metadata)
     made = pb.Actor(metadata=actor.metadata)
     made.actor_template.CopyFrom(_template(actor))
     _no_source_tag(actor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from atenet._engine import check_name
@@ -12,14 +12,17 @@ from atenet.proto import ateapi_pb2 as pb
 
 __all__ = [
     "absolute_path",
+    "audiences",
     "labels",
     "metadata_for_create",
     "name",
     "options",
     "port",
     "reference",
+    "seen",
     "selector",
     "text",
+    "token_lifetime",
     "within",
 ]
 
@@ -29,6 +32,8 @@ _KEY = re.compile(
 )
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _MAX_LABELS = 64
+_MAX_AUDIENCES = 16
+_MAX_AUDIENCE = 512
 
 
 def name(field: str, value: str) -> None:
@@ -59,6 +64,29 @@ def metadata_for_create(field: str, meta: pb.ResourceMetadata, *, in_atespace: b
         raise invalid(f"{field}.uid", "is set by the server; leave it empty")
     if meta.version:
         raise invalid(f"{field}.version", "is set by the server; leave it empty")
+
+
+def seen(field: str, meta: pb.ResourceMetadata) -> None:
+    """What a whole-object update must say of the object that its caller saw."""
+    if not meta.uid:
+        raise invalid(f"{field}.uid", "is required")
+    text(f"{field}.uid", meta.uid, limit=64)
+    if meta.version < 1:
+        raise invalid(f"{field}.version", "is required")
+
+
+def audiences(field: str, given: Sequence[str]) -> None:
+    """Of an actor's token: 1 to 16 of 1 to 512 printable characters."""
+    if not 1 <= len(given) <= _MAX_AUDIENCES:
+        raise invalid(field, f"needs between 1 and {_MAX_AUDIENCES} audiences")
+    for i, audience in enumerate(given):
+        if not audience.isprintable() or not 1 <= len(audience) <= _MAX_AUDIENCE:
+            raise invalid(f"{field}[{i}]", f"must be 1 to {_MAX_AUDIENCE} printable characters")
+
+
+def token_lifetime(field: str, seconds: int) -> None:
+    """Of an actor's token."""
+    within(field, seconds, 300, 3600)
 
 
 def options(field: str, given: pb.DeleteOptions) -> None:

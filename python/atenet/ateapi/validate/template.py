@@ -32,6 +32,7 @@ def for_create(template: pb.ActorTemplate) -> pb.ActorTemplate:
     fields.metadata_for_create(f"{at}.metadata", template.metadata, in_atespace=True)
     made = pb.ActorTemplate()
     made.CopyFrom(template)
+    made.DiscardUnknownFields()
     made.ClearField("status")
     fields.selector(f"{at}.worker_selector", template.worker_selector)
     volumes = _volumes(f"{at}.volumes", template)

@@ -24,9 +24,12 @@ def for_register(request: pb.RegisterWorkerRequest) -> pb.Worker:
         raise invalid("worker", "is required")
     worker = pb.Worker()
     worker.CopyFrom(request.worker)
+    worker.DiscardUnknownFields()
     worker.ClearField("metadata")
     worker.metadata.name = request.worker.metadata.name
     # A worker says itself when it drains; what else is in its status is ours to say.
+    if worker.status.state not in pb.WorkerState.values():
+        raise invalid("worker.status.state", f"{worker.status.state} is not a state")
     draining = worker.status.state == pb.WORKER_STATE_DRAINING
     worker.ClearField("status")
     _place(worker)
@@ -34,11 +37,14 @@ def for_register(request: pb.RegisterWorkerRequest) -> pb.Worker:
     fields.labels("worker.labels", worker.labels)
     fields.within("worker.epoch", worker.epoch, 1, (1 << 63) - 1)
     fields.within("capacity.actors", request.capacity.actors, 0, _MAX_SLOTS)
+    fields.labels("capacity.resources", dict.fromkeys(request.capacity.resources, ""))
     for key, amount in request.capacity.resources.items():
         fields.within(f"capacity.resources[{key}]", amount, 0, (1 << 63) - 1)
     worker.status.capacity.CopyFrom(request.capacity)
     worker.status.state = pb.WORKER_STATE_DRAINING if draining else pb.WORKER_STATE_ACTIVE
     worker.status.observed_epoch = worker.epoch
+    if len(request.hosted_actor_uids) > _MAX_SLOTS:
+        raise invalid("hosted_actor_uids", f"at most {_MAX_SLOTS} uids")
     for i, uid in enumerate(request.hosted_actor_uids):
         if _UID.fullmatch(uid) is None:
             raise invalid(f"hosted_actor_uids[{i}]", f"{uid!r} is not a uid")
@@ -52,10 +58,7 @@ def for_register(request: pb.RegisterWorkerRequest) -> pb.Worker:
 def for_update(worker: pb.Worker) -> None:
     """The state may change by update (a drain ends); all else is the worker's own to say."""
     fields.name("worker.metadata.name", worker.metadata.name)
-    if not worker.metadata.uid:
-        raise invalid("worker.metadata.uid", "is required")
-    if worker.metadata.version < 1:
-        raise invalid("worker.metadata.version", "is required")
+    fields.seen("worker.metadata", worker.metadata)
     if worker.status.state not in (pb.WORKER_STATE_ACTIVE, pb.WORKER_STATE_DRAINING):
         raise invalid("worker.status.state", "must be ACTIVE or DRAINING")
 
