@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from uuid import uuid4
 
 import grpc
 import grpc.aio
@@ -14,7 +15,8 @@ from tests.support.actor_box import GET, ask, http_probe, kill_actor, processes_
 from tests.support.eventually import eventually
 from tests.support.node import Node
 
-UID = "0f0e0d0c-0000-4000-8000-000000000001"
+# An actor's account follows from its uid: no other run on this machine has the same one.
+UID = str(uuid4())
 
 
 def served(**how) -> pb.ActorTemplate:  # type: ignore[no-untyped-def]

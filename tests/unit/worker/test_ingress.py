@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from atenet.proto import ateapi_pb2 as pb
@@ -15,8 +16,9 @@ from tests.support.node import Node, node
 from tests.support.raw_h2 import StreamResetError
 from tests.support.router_end import RouterEnd
 
-UID = "22222222-0000-4000-8000-000000000001"
-OTHER = "22222222-0000-4000-8000-000000000002"
+# An actor's account follows from its uid: no other run on this machine has the same one.
+UID = str(uuid4())
+OTHER = str(uuid4())
 # Listens at once, but is ready only when /data/go exists.
 SLOWLY_READY = "import os\n" + HTTP_ACTOR.replace(
     "self.send_response(200)",

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from atenet.errors import AteError
@@ -16,7 +17,8 @@ from tests.support.actor_box import ask, http_probe, kill_actor, processes_of, p
 from tests.support.eventually import eventually
 from tests.support.node import Node, RunningWorker, node
 
-UID = "11111111-0000-4000-8000-000000000001"
+# An actor's account follows from its uid: no other run on this machine has the same one.
+UID = str(uuid4())
 PROGRAM = str(Path(sys.executable).with_name("ateworker"))
 
 

@@ -70,5 +70,7 @@ class PairPool:
 
 def _report(task: asyncio.Task[None]) -> None:
     """The activation that needs the pair will try again, and is told why it cannot have one."""
-    if not task.cancelled() and isinstance(error := task.exception(), AteError):
-        _log.warning("cannot make a network ahead of need", extra={"error": error.message})
+    if task.cancelled() or (error := task.exception()) is None:
+        return
+    what = error.message if isinstance(error, AteError) else repr(error)
+    _log.warning("cannot make a network ahead of need", extra={"error": what})
