@@ -30,7 +30,7 @@ test: ## set up and run every test: cargo test, then pytest
 	@echo "==> cargo test"
 	@$(CARGO) test --release -q $(RUST)
 	@echo "==> pytest"
-	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+	@.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 lint: ## formats, lints and types: ruff, mypy, stubtest, cargo fmt, clippy
 	@$(SETUP) system venv engine

@@ -23,6 +23,7 @@ _PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA_MICROSECONDS = 1_000  # the kernel's
 _REMOVE_SECONDS = 2.0
 _RETRY_SECONDS = 0.002
+_MAKE_ATTEMPTS = 10
 
 
 class LimitsUnavailableError(AteError):
@@ -47,7 +48,7 @@ class Cgroups:
         self._hierarchy: _Hierarchy = _Separate(root) if separate else _Unified(root)
         self._problem: str | None = None
         try:
-            self._hierarchy.prepare()
+            self._make("")
         except OSError as e:
             self._problem = str(e)
             _log.warning(
@@ -62,9 +63,7 @@ class Cgroups:
         try:
             if self._problem is not None:
                 raise OSError(self._problem)
-            self._hierarchy.prepare()
-            for directory in self._hierarchy.directories(name):
-                directory.mkdir(exist_ok=True)
+            self._make(name)
             for file, value in self._hierarchy.settings(name, limits).items():
                 file.write_text(value)
         except OSError as e:
@@ -88,11 +87,29 @@ class Cgroups:
     def clear(self) -> None:
         """Removes every group of this worker, and the parent when no other worker has any."""
         for parent in self._hierarchy.directories(""):
-            for directory in parent.glob(f"{self._prefix}*"):
-                if directory.is_dir():
-                    _remove(directory)
+            # Another worker that ends at the same time may have removed the parent already.
+            with suppress(FileNotFoundError):
+                for directory in list(parent.glob(f"{self._prefix}*")):
+                    if directory.is_dir():
+                        _remove(directory)
             with suppress(OSError):
                 parent.rmdir()
+
+    def _make(self, name: str) -> None:
+        """The parent and the group ("": the parent alone).
+
+        Another worker that ends may remove the parent, empty as it is, between our steps.
+        """
+        for attempts_left in reversed(range(_MAKE_ATTEMPTS)):
+            try:
+                self._hierarchy.prepare()
+                for directory in self._hierarchy.directories(name):
+                    directory.mkdir(exist_ok=True)
+            except (FileNotFoundError, FileExistsError):  # gone, or gone while mkdir looked
+                if not attempts_left:
+                    raise
+            else:
+                return
 
 
 class _Separate:

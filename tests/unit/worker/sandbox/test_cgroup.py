@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,15 @@ def test_clear_removes_this_workers_groups_only(prefix: str) -> None:
     left = {path.name for path in Path("/sys/fs/cgroup").glob(f"**/atenet/{prefix}*")}
     other.clear()
     assert left == {f"{prefix}b-1"}
+
+
+def test_workers_that_come_and_go_at_once_do_not_trip_over_each_other(prefix: str) -> None:
+    # The parent is shared: whoever ends last removes it, while another is about to use it.
+    def live(worker: int) -> None:
+        for _ in range(40):
+            groups = Cgroups(f"{prefix}{worker}-")
+            groups.create(f"{prefix}{worker}-1", LIMITS)
+            groups.clear()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(live, range(4)))
