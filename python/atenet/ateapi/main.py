@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from atenet import __version__, daemon
+from atenet.ateapi.keys_command import keys
 from atenet.ateapi.process import run
-from atenet.ateapi.settings import MigrateSettings, Settings
+from atenet.ateapi.settings import Settings, StoreSettings
 from atenet.ateapi.store.opening import migrate_store
 from atenet.flags import options_for
 
@@ -27,8 +28,8 @@ def serve(settings: Settings) -> None:
 
 
 @main.command()
-@options_for(MigrateSettings)
-def migrate(settings: MigrateSettings) -> None:
+@options_for(StoreSettings)
+def migrate(settings: StoreSettings) -> None:
     """Brings the store's schema up to date, whole or not at all; again, it does nothing."""
 
     async def once(_stop: daemon.Stop) -> None:
@@ -37,3 +38,6 @@ def migrate(settings: MigrateSettings) -> None:
         click.echo(f"the store {settings.store_location} is {news}")
 
     daemon.run("ateapi", settings.log_level, once)
+
+
+main.add_command(keys)

@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from atenet.ateapi.callers import Access
 from atenet.ateapi.metrics import Metrics
+from atenet.ateapi.mint import CertificateMint, TokenMint
+from atenet.ateapi.mint import keys as signing_keys
+from atenet.ateapi.mint.issuer import IssuerServer
 from atenet.ateapi.nodes import Nodes
 from atenet.ateapi.roles import DEFAULT_BINDINGS, Roles
 from atenet.ateapi.service import Api
@@ -23,7 +26,6 @@ from atenet.ateapi.store.opening import open_store
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
 from atenet.daemon import Stop, announce_ready
-from atenet.identity import Authority
 from atenet.rpc import MtlsServer, mtls_server
 
 __all__ = ["run", "serving"]
@@ -41,21 +43,25 @@ async def run(settings: Settings, stop: Stop) -> None:
 
 @contextlib.asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
-    """The running control plane; yields its bound addresses (`grpc`, `stats`)."""
-    _check_actor_authority(settings)
+    """The running control plane; yields its bound addresses (`grpc`, `stats`, `issuer`)."""
+    certificates = _certificates(settings)
     store = await open_store(settings.store_location)
     nodes = Nodes(settings.client_credential, settings.node_roots)
     try:
         api = _api(settings, store, nodes)
+        api.certificates, api.tokens = certificates, await _tokens(settings, store)
         server = mtls_server(
             settings.listen,
             credential=settings.server_credential,
             client_roots=settings.client_roots,
         )
         health = add_services(server, api)
-        with StatsServer(settings.stats_listen, api.metrics) as stats:
+        with (
+            StatsServer(settings.stats_listen, api.metrics) as stats,
+            _issuer(settings, api.tokens) as issuer,
+        ):
             async with _started(api, server, health, settings.drain_timeout):
-                yield {"grpc": server.address, "stats": stats.address}
+                yield {"grpc": server.address, "stats": stats.address, **issuer}
     finally:
         await nodes.close()
         await store.close()
@@ -114,7 +120,26 @@ async def _started(
         await api.watch.close()
 
 
-def _check_actor_authority(settings: Settings) -> None:
+def _certificates(settings: Settings) -> CertificateMint | None:
     """A bad authority is refused by name at the start, not at the first certificate."""
-    if settings.actor_ca_cert is not None and settings.actor_ca_key is not None:
-        Authority.load(settings.actor_ca_cert, settings.actor_ca_key)
+    if settings.actor_ca_cert is None or settings.actor_ca_key is None:
+        return None
+    return CertificateMint(settings.actor_ca_cert, settings.actor_ca_key)
+
+
+async def _tokens(settings: Settings, store: Store) -> TokenMint | None:
+    if settings.issuer is None:
+        return None
+    await signing_keys.ensure(store, time.time())
+    return TokenMint(store, settings.issuer)
+
+
+@contextlib.contextmanager
+def _issuer(settings: Settings, tokens: TokenMint | None) -> Iterator[dict[str, str]]:
+    """The issuer's pages, if they are wanted; its address."""
+    if tokens is None or settings.issuer_listen is None:
+        yield {}
+        return
+    listen, credential = settings.issuer_listen, settings.server_credential
+    with IssuerServer(listen, credential, tokens, time.time) as server:
+        yield {"issuer": server.address}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from atenet.ateapi.mint.issuer import check_issuer
 from atenet.ateapi.roles import Role, parse_binding
 from atenet.ateapi.store.location import StoreLocation, store_location
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
+from atenet.router.address import Address
 
-__all__ = ["MigrateSettings", "Settings"]
+__all__ = ["Settings", "StoreSettings"]
 
 STORE_HELP = (
     "The SQLite file, made if it is missing, or postgresql://user@host/database, to be prepared"
@@ -40,6 +42,15 @@ class Settings:
         "The actor-identity authority to issue actors' certificates from.", default=None
     )
     actor_ca_key: Path | None = flag("Its key.", default=None)
+    issuer: str | None = flag(
+        "The https URL that actors' tokens name as their issuer; without it none are minted.",
+        default=None,
+    )
+    issuer_listen: Address | None = flag(
+        "Where to serve the issuer's discovery and keys over HTTPS, with --server-credential.",
+        default=None,
+        kind=Address.parse,
+    )
     role: tuple[str, ...] = flag(
         "<spiffe-id>=<role>: gives an id a role besides the built-in bindings.", default=()
     )
@@ -79,6 +90,10 @@ class Settings:
             raise AteError("--node-timeout must not be shorter than --worker-timeout")
         if self.placement not in ("spread", "pack"):
             raise AteError(f"--placement {self.placement!r} is neither spread nor pack")
+        if self.issuer_listen is not None and self.issuer is None:
+            raise AteError("--issuer-listen needs --issuer")
+        if self.issuer is not None:
+            check_issuer(self.issuer)
         _ = self.bindings, self.store_location
 
     @property
@@ -93,8 +108,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class MigrateSettings:
-    """What `ateapi migrate` can be told."""
+class StoreSettings:
+    """What a command that works on the store, and serves nobody, can be told."""
 
     store: str = flag(STORE_HELP)
     log_level: str = flag("debug, info, warning or error.", default="info")

@@ -62,6 +62,7 @@ def _command(script: str, *arguments: str | Path) -> tuple[str, ...]:
 def _ateapi(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
     listen = f"{settings.address}:{settings.api_port}"
     stats = f"{settings.address}:{settings.api_stats_port}"
+    issuer = f"{settings.address}:{settings.api_issuer_port}"
     argv = _command(
         "ateapi",
         "serve",
@@ -76,13 +77,15 @@ def _ateapi(layout: Layout, settings: LocalSettings, creds: Credentials) -> Proc
         *("--actor-ca-key", creds.actor_ca[1]),
         *("--worker-timeout", f"{settings.worker_timeout:g}s"),
         *("--stats-listen", stats),
+        *("--issuer", f"https://{issuer}"),
+        *("--issuer-listen", issuer),
         *("--ready-file", layout.ready_file("ateapi")),
         *("--log-level", settings.log_level),
     )
     return ProcessSpec(
         name="ateapi",
         argv=argv,
-        addresses={"grpc": listen, "stats": stats},
+        addresses={"grpc": listen, "stats": stats, "issuer": issuer},
         stop_rank=3,
         stop_seconds=10,
     )

@@ -33,6 +33,9 @@ class LocalSettings:
     readiness_port: int = flag("Router: /readyz.", default=15021)
     api_port: int = flag("ateapi: the control plane's gRPC.", default=7443)
     api_stats_port: int = flag("ateapi: /metrics.", default=7445)
+    api_issuer_port: int = flag(
+        "ateapi: discovery and keys of actors' tokens, over HTTPS.", default=7446
+    )
     atelet_port: int = flag("atelet: the node agent's gRPC.", default=7444)
     tunnel_port: int = flag("Workers: atunnel, on each worker's own address.", default=8443)
     cache_ttl: float = flag("Router: how long an assignment is reused.", default=5.0, kind=seconds)
@@ -136,6 +139,7 @@ PORTS = (
     "readiness_port",
     "api_port",
     "api_stats_port",
+    "api_issuer_port",
     "atelet_port",
 )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import socketserver
+import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from atenet.router.address import Address
 
 __all__ = ["Page", "PageServer", "Query"]
 
+_log = logging.getLogger(__name__)
 # How soon a stop is noticed.
 _POLL_SECONDS = 0.05
 _TEXT = "text/plain; charset=utf-8"
@@ -34,17 +38,27 @@ class Page:
     body: str
     status: str = "200 OK"
     content_type: str = _TEXT
+    cache: str = "no-store"
 
 
 class PageServer:
-    """Serves `pages` (path -> function) while the block lasts. Raises AteError when it cannot bind."""
+    """Serves `pages` (path -> function) while the block lasts. Raises AteError when it cannot bind.
+
+    `tls`: asked for each connection's context; None is plain HTTP.
+    """
 
     def __init__(
-        self, flag: str, address: Address, pages: Mapping[str, Callable[[Query], Page]]
+        self,
+        flag: str,
+        address: Address,
+        pages: Mapping[str, Callable[[Query], Page]],
+        *,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         self._pages = pages
         try:
             self._server = make_server(address.host, address.port, self._answer, _Threads, _Silent)
+            self._server.tls = tls
         except OSError as error:
             raise AteError(
                 f"{flag}: cannot listen on {address}: {error.strerror}", hint="give another address"
@@ -69,7 +83,7 @@ class PageServer:
         headers = [("Content-Type", page.content_type), ("Content-Length", str(len(body)))]
         start(
             page.status,
-            [*headers, ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")],
+            [*headers, ("Cache-Control", page.cache), ("X-Content-Type-Options", "nosniff")],
         )
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
@@ -86,6 +100,25 @@ class _Threads(socketserver.ThreadingMixIn, WSGIServer):
     """A slow reader must not hold up a probe."""
 
     daemon_threads = True
+    tls: Callable[[], ssl.SSLContext] | None = None
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        # The handshake is the client's to hold up: on its own thread, and not for long.
+        try:
+            if self.tls is not None:
+                request.settimeout(_Silent.timeout)
+                request = self.tls().wrap_socket(request, server_side=True)
+        except OSError as error:
+            _log.debug("no handshake", extra={"error": str(error)})
+            self.shutdown_request(request)
+            return
+        super().process_request_thread(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves in the middle is not news; anything else is."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            _log.error("a page failed", exc_info=error)
 
     def server_bind(self) -> None:
         # Without the look-up of this host's name that the base class makes, and may wait for.

@@ -16,6 +16,7 @@ from atenet.ateapi import records
 from atenet.ateapi.callers import Access
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.metrics import Metrics
+from atenet.ateapi.mint import CertificateMint, TokenMint
 from atenet.ateapi.store import BusyError, Store
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
@@ -37,6 +38,8 @@ class Api:
     access: Access
     metrics: Metrics
     clock: records.Clock
+    certificates: CertificateMint | None = None
+    tokens: TokenMint | None = None
 
 
 Handler = Callable[[Api, Any], Awaitable[Any]]

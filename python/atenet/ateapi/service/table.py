@@ -5,7 +5,7 @@ from __future__ import annotations
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from atenet.ateapi.service import actors, atespaces, nodes, policies, templates, workers
+from atenet.ateapi.service import actors, atespaces, minting, nodes, policies, templates, workers
 from atenet.ateapi.service.dispatch import Api, Handler, generic_handlers
 from atenet.ateapi.service.introspection import Health, Reflection
 from atenet.proto import ateapi_pb2 as pb
@@ -19,9 +19,10 @@ HANDLERS: dict[str, dict[str, Handler]] = {
         **templates.HANDLERS,
         **actors.HANDLERS,
         **policies.HANDLERS,
+        **minting.CONTROL_HANDLERS,
         **workers.HANDLERS,
     },
-    "WorkerService": nodes.HANDLERS,
+    "WorkerService": {**nodes.HANDLERS, **minting.NODE_HANDLERS},
 }
 
 SERVICES = tuple(s.full_name for s in pb.DESCRIPTOR.services_by_name.values())

@@ -1,0 +1,104 @@
+"""Signing keys: made, kept in the store, shown as JSON Web Keys without their private part."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import lru_cache
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from atenet.ateapi.mint import keyring
+from atenet.ateapi.store import SigningKey, Store, Transaction
+from atenet.identity import pem
+
+__all__ = ["ALGORITHM", "ensure", "new_key", "private_key", "public_jwk", "revoke", "rotate"]
+
+ALGORITHM = "ES256"
+_COORDINATE_BYTES = 32
+
+
+def new_key(now: float, signs_from: float) -> SigningKey:
+    key = ec.generate_private_key(ec.SECP256R1())
+    return SigningKey(_thumbprint(key.public_key()), now, signs_from, pem.key_pem(key))
+
+
+@lru_cache(maxsize=16)
+def private_key(key: SigningKey) -> ec.EllipticCurvePrivateKey:
+    loaded = serialization.load_pem_private_key(key.private_key, password=None)
+    if not isinstance(loaded, ec.EllipticCurvePrivateKey):
+        raise TypeError(f"signing key {key.kid} is not an ECDSA key")
+    return loaded
+
+
+def public_jwk(key: SigningKey) -> dict[str, str]:
+    """RFC 7517, for verifying only."""
+    public = _coordinates(private_key(key).public_key())
+    return {**public, "kid": key.kid, "use": "sig", "alg": ALGORITHM}
+
+
+async def ensure(store: Store, now: float) -> None:
+    """Makes the first key, which signs at once. Replicas that do so together agree afterwards:
+    both keys are published, and the later one by (time, id) signs."""
+
+    def change(tx: Transaction) -> None:
+        if keyring.signing(tx.signing_keys.all(), now) is None:
+            tx.signing_keys.add(new_key(now, now))
+
+    await store.write(change)
+
+
+async def rotate(store: Store, now: float, *, ahead: float) -> SigningKey:
+    """Adds a key that signs from `now + ahead` on, and removes those that are retired.
+
+    Where no key signs yet the new one does so at once.
+    """
+    later, first = new_key(now, now + ahead), new_key(now, now)
+
+    def change(tx: Transaction) -> SigningKey:
+        keys = tx.signing_keys.all()
+        for old in keyring.retired(keys, now):
+            tx.signing_keys.delete(old.kid)
+        made = first if keyring.signing(keys, now) is None else later
+        tx.signing_keys.add(made)
+        return made
+
+    return await store.write(change)
+
+
+async def revoke(store: Store, kid: str, now: float) -> bool:
+    """Removes a key at once: its tokens are worth nothing as soon as verifiers look again.
+
+    A key that signs now is replaced by a new one in the same step. False if there is no such key.
+    """
+
+    def change(tx: Transaction) -> bool:
+        keys = tx.signing_keys.all()
+        if kid not in {key.kid for key in keys}:
+            return False
+        tx.signing_keys.delete(kid)
+        if keyring.signing([key for key in keys if key.kid != kid], now) is None:
+            tx.signing_keys.add(new_key(now, now))
+        return True
+
+    return await store.write(change)
+
+
+def _coordinates(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
+    numbers = key.public_numbers()
+    return {"crv": "P-256", "kty": "EC", "x": _base64(numbers.x), "y": _base64(numbers.y)}
+
+
+def _thumbprint(key: ec.EllipticCurvePublicKey) -> str:
+    """RFC 7638: the same key has the same id everywhere."""
+    canonical: Any = json.dumps(_coordinates(key), sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _base64(number: int) -> str:
+    raw = number.to_bytes(_COORDINATE_BYTES)
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
