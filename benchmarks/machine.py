@@ -10,7 +10,7 @@ from pathlib import Path
 
 import atenet
 
-__all__ = ["machine", "versions"]
+__all__ = ["machine", "said", "versions"]
 
 
 def machine() -> dict[str, str | int]:
@@ -29,17 +29,18 @@ def versions() -> dict[str, str]:
     """Of this tree and of what it is built with."""
     return {
         "atenet": atenet.__version__,
-        "commit": _said(["git", "rev-parse", "--short", "HEAD"]),
+        "commit": said(["git", "rev-parse", "--short", "HEAD"]),
         "python": platform.python_version(),
-        "rustc": _said(["rustc", "--version"]),
+        "rustc": said(["rustc", "--version"]),
     }
 
 
-def _said(command: list[str]) -> str:
+def said(command: list[str]) -> str:
+    """The first line that a program says about itself, on either stream; `unknown` when it says nothing."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+            command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
         )
-    except (OSError, subprocess.CalledProcessError):
+    except OSError:
         return "unknown"
-    return done.stdout.strip()
+    return next(iter((done.stdout.strip() or done.stderr.strip()).splitlines()), "unknown")

@@ -25,6 +25,9 @@ class Outcome:
     peer_name: str | None = None
     runs: list[Any] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)  # of what it was compared with
+    also: dict[str, Any] = field(
+        default_factory=dict
+    )  # what was seen besides, and how it was set up
 
 
 def write(identity: str, unit: str, outcome: Outcome, command: str) -> Path:

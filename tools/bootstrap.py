@@ -35,8 +35,15 @@ COMMANDS = {
 }
 # What only `make test` wants: a database server that the tests start themselves.
 TEST_COMMANDS = {"initdb": "postgresql"}
-# The measures' load generator; only `make bench` wants it.
-BENCH_COMMANDS = {"wrk": "wrk"}
+# The measures' load generators, origin and peers; only `make bench` wants them.
+BENCH_COMMANDS = {
+    "h2load": "nghttp2-client",
+    "haproxy": "haproxy",
+    "nginx": "nginx-light",
+    "wrk": "wrk",
+}
+# These packages start a server when they are installed; the measures want the program alone.
+BENCH_SERVICES = ("haproxy", "nginx")
 SBIN = ["/usr/local/sbin", "/usr/sbin", "/sbin"]  # not on every root's PATH
 POSTGRESQL = Path("/usr/lib/postgresql")  # Debian keeps the server's programs here, by version
 
@@ -181,8 +188,12 @@ def test() -> None:
 
 
 def bench() -> None:
-    """What the measures need on top: a load generator and plots."""
+    """What the measures need on top: load generators, an origin, peers and plots."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
+    started = [name for name in BENCH_SERVICES if shutil.which(name, path=path) is None]
     system({**COMMANDS, **BENCH_COMMANDS})
+    if started and Path("/run/systemd/system").is_dir():
+        run(["systemctl", "disable", "--now", *started])
     venv()
     key = digest([REQUIREMENTS / "bench.txt"], sys.version)
     stamp = VENV / ".bench.stamp"
