@@ -19,6 +19,70 @@ def check_name(name: str) -> None:
 def parse_actor_ref(value: str) -> tuple[str, str]:
     """Splits `<atespace>/<actor>`. Raises ValueError; nothing is trimmed."""
 
+def normal_host(host: str) -> str:
+    """The one spelling of a host: lower case, no final dot, addresses in their usual form, IPv6 in brackets.
+
+    Raises ValueError saying what is wrong with one that readers could understand differently.
+    """
+
+def validate_egress_policy(policy: bytes) -> list[tuple[str, str]]:
+    """What is wrong with the rules of a serialised `ateapi.EgressPolicy`: (field, message), at most 100.
+
+    A field is a path such as `egress_policy.rules[3].https.hostnames[0]`; a message says what is allowed:
+    `must be in lower case`. The metadata is not looked at. Raises ValueError when the bytes are no EgressPolicy.
+    """
+
+@final
+class EgressDecision:
+    """What would happen to a connection or a request."""
+
+    @property
+    def allowed(self) -> bool: ...
+    @property
+    def host(self) -> str | None:
+        """The host in its one spelling; None when it could not be read."""
+    @property
+    def rule(self) -> int | None:
+        """The place of the deciding rule in the policy, from 0; None when nothing passes."""
+    @property
+    def rule_kind(self) -> str | None:
+        """`http`, `https` or `tls_passthrough`."""
+    @property
+    def reason(self) -> str | None:
+        """Why nothing passes: `no-egress-policy`, `no-egress-rule`, `egress-port-denied` or `bad-host`."""
+    @property
+    def replaces(self) -> list[str]:
+        """The headers whose value the rule replaces, in lower case."""
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the host, or with the rule's effects (requests then fail)."""
+
+@final
+class EgressPolicy:
+    """A compiled egress policy. Decisions cost the same whatever the number of its rules."""
+
+    @staticmethod
+    def compile(policy: bytes) -> EgressPolicy:
+        """Compiles a serialised `ateapi.EgressPolicy`; a rule that is malformed covers nothing.
+
+        Raises ValueError when the bytes are no EgressPolicy.
+        """
+
+    def decide(self, kind: str, name: str, port: int) -> EgressDecision:
+        """`kind`: `http` (cleartext) or `tls`; `name`: as in SNI or Host, without a port; `port`: the one dialled.
+
+        Raises ValueError for another kind, OverflowError for a port beyond 65535.
+        """
+
+    def covers(self, name: str) -> bool:
+        """Whether any rule covers the name, on whatever port: what the DNS relay may answer."""
+
+    def decision_seconds(self, kind: str, names: list[str], port: int, rounds: int) -> float:
+        """Seconds for one decision, its name's parsing included: the mean over `rounds` times all names. For measures.
+
+        Raises ValueError naming the argument.
+        """
+
 def socket_in_netns(netns: str) -> int:
     """A new non-blocking, close-on-exec IPv4 TCP socket made inside the network namespace at this path.
 
@@ -101,6 +165,8 @@ class Router:
         """Stops at once and ends the runtime."""
 
 __all__ = [
+    "EgressDecision",
+    "EgressPolicy",
     "EngineError",
     "ExtProc",
     "Router",
@@ -108,7 +174,9 @@ __all__ = [
     "__version__",
     "check_name",
     "log_to_stderr",
+    "normal_host",
     "parse_actor_ref",
     "refusals",
     "socket_in_netns",
+    "validate_egress_policy",
 ]

@@ -20,6 +20,7 @@ pub mod extproc;
 pub mod http1;
 pub mod ingress;
 pub mod pipe;
+pub mod policy;
 pub mod probes;
 pub mod refusal;
 pub mod resolve;

@@ -3,6 +3,7 @@ mod errors;
 mod extproc;
 mod logging;
 mod names;
+mod policy;
 mod router;
 mod tunnel;
 
@@ -15,6 +16,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     logging::register(m)?;
     extproc::register(m)?;
     names::register(m)?;
+    policy::register(m)?;
     router::register(m)?;
     tunnel::register(m)
 }
