@@ -5,12 +5,15 @@ that binds one dataplane (its tests are not generated for the other: nothing is 
 `router(park_budget=0.6)` gives the settings of the router that the test talks to.
 """
 
+import asyncio
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
 
+from tests.conformance.differences import DIFFERENCES
 from tests.support.agentgateway_dataplane import Agentgateway
 from tests.support.dataplanes import Dataplane, Router, RouterPool
 from tests.support.envoy_dataplane import Envoy
@@ -19,6 +22,9 @@ from tests.support.pki import Pki
 from tests.support.router_spec import RouterSpec
 from tests.support.stage import Stage
 from tests.support.worker_end import WorkerEnd
+
+# Several times what such a test takes where it does not wait for ever.
+_WAITING_SECONDS = 4.0
 
 DATAPLANES: dict[str, Callable[[], Dataplane]] = {"agentgateway": Agentgateway, "envoy": Envoy}
 
@@ -48,6 +54,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if pytest_asyncio.is_async_test(item) and "routers" in getattr(item, "fixturenames", ()):
             item.add_marker(session, append=False)
+    _expect_differences(items)
+
+
+def _expect_differences(items: list[pytest.Item]) -> None:
+    expected = {name: difference for difference in DIFFERENCES for name in difference.names()}
+    for item in items:
+        difference = expected.get(item.name)
+        if difference is None:
+            continue
+        item.add_marker(pytest.mark.xfail(reason=difference.reason, strict=True))
+        if difference.waits:
+            assert isinstance(item, pytest.Function)
+            item.obj = _given_up(item.obj)
+
+
+def _given_up(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def limited(*args: object, **kwargs: object) -> None:
+        async with asyncio.timeout(_WAITING_SECONDS):
+            await test(*args, **kwargs)
+
+    return limited
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from tests.support import raw_h2
+from tests.support.dataplanes import Dataplane
 from tests.support.eventually import eventually
 from tests.support.origins import echo
 from tests.support.raw_h2 import RawH2, StreamResetError
@@ -78,8 +79,8 @@ async def _drip(connection: RawHttp1) -> None:
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.router(header_limit=0.5)
-async def test_a_preface_that_never_comes_is_given_up(stage: Stage) -> None:
+async def test_a_preface_that_never_comes_is_given_up(own_stage, dataplane: Dataplane) -> None:  # type: ignore[no-untyped-def]
+    stage: Stage = await own_stage(**{dataplane.mute_client_limit: 0.5})
     wire = await RawHttp1.open(stage.router.web, alpn=["h2"])
     stage.closing(wire.close)
     # The server's own preface at most, then its end.

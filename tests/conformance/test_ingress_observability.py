@@ -2,15 +2,17 @@
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 import pytest
+import pytest_asyncio
 
 from tests.support.dead_worker import refusing_address
 from tests.support.eventually import eventually
 from tests.support.origins import Exchange, answering, echo
-from tests.support.otlp_sink import OtlpSink
+from tests.support.otlp_sink import OtlpSink, Span
 from tests.support.raw_http1 import request
 from tests.support.resume_steps import failure, gated, no_room, resumed, running
 from tests.support.scripted_worker import relaying, stale
@@ -218,11 +220,15 @@ def traceparent(trace_id: str) -> tuple[str, str]:
     return ("traceparent", f"00-{trace_id}-{secrets.token_hex(8)}-01")
 
 
-async def traced(own_stage) -> tuple[Stage, OtlpSink]:  # type: ignore[no-untyped-def]
-    sink = await OtlpSink.start()
-    stage: Stage = await own_stage(tracing=sink.address)
-    stage.closing(sink.close)
-    return stage, sink
+def is_resume(span: Span) -> bool:
+    return "ResumeActor" in span.name
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def sink() -> AsyncIterator[OtlpSink]:
+    collector = await OtlpSink.start()
+    yield collector
+    await collector.close()
 
 
 @pytest.mark.conformance("I-37")
@@ -238,17 +244,16 @@ async def test_the_callers_trace_reaches_the_control_plane_and_the_actor(stage: 
 
 
 @pytest.mark.conformance("I-37")
-async def test_a_request_and_its_resume_call_are_spans_of_one_trace(own_stage) -> None:  # type: ignore[no-untyped-def]
-    stage, sink = await traced(own_stage)
+async def test_a_request_and_its_resume_call_are_spans_of_one_trace(sink, own_stage) -> None:  # type: ignore[no-untyped-def]
+    stage: Stage = await own_stage(tracing=sink.address)
     actor, origin = await stage.actor(echo)
     stage.api.script(actor.ref, resumed(actor.place))
     trace_id = secrets.token_hex(16)
     header = traceparent(trace_id)
     await stage.request(actor, "GET", "/", header)
-    spans = await sink.wait_for(2, trace_id)
-    (ingress,) = [span for span in spans if span.parent_id == header[1].split("-")[2]]
-    (call,) = [span for span in spans if span.parent_id == ingress.span_id]
-    assert "ResumeActor" in call.name
+    call = await sink.wait_for(trace_id, is_resume)
+    *_, ingress = await sink.lineage(call, header[1].split("-")[2])
+    assert ingress is not call
     (seen,) = [seen for seen in stage.api.seen if seen.actor == actor.ref]
     assert seen.metadata["traceparent"].split("-")[1:3] == [trace_id, call.span_id]
     told = (origin.heads[0].get("traceparent") or "").split("-")
@@ -256,30 +261,47 @@ async def test_a_request_and_its_resume_call_are_spans_of_one_trace(own_stage) -
 
 
 @pytest.mark.conformance("I-37")
-async def test_a_joiners_span_links_to_the_flights(own_stage) -> None:  # type: ignore[no-untyped-def]
+async def test_a_joiners_span_links_to_the_flights(sink, own_stage) -> None:  # type: ignore[no-untyped-def]
     # B157
-    stage, sink = await traced(own_stage)
+    stage: Stage = await own_stage(tracing=sink.address)
     actor, origin = await stage.actor(echo)
     gate = asyncio.Event()
     stage.api.script(actor.ref, gated(gate, resumed(actor.place)))
     first_trace, joiner_trace = secrets.token_hex(16), secrets.token_hex(16)
     first = asyncio.create_task(stage.request(actor, "GET", "/first", traceparent(first_trace)))
     await stage.api.wait_for_calls(actor.ref, 1)
-    joiner = asyncio.create_task(stage.request(actor, "GET", "/joiner", traceparent(joiner_trace)))
+    joining = traceparent(joiner_trace)
+    joiner = asyncio.create_task(stage.request(actor, "GET", "/joiner", joining))
     await asyncio.sleep(0.3)
     gate.set()
     await asyncio.gather(first, joiner)
-    (call,) = [span for span in await sink.wait_for(2, first_trace) if "ResumeActor" in span.name]
-    (joined,) = await sink.wait_for(1, joiner_trace)
+    call = await sink.wait_for(first_trace, is_resume)
+    joined = await sink.wait_for(joiner_trace, lambda span: span.links)
     assert joined.links == [(first_trace, call.span_id)]
+    # Whoever carries the request, the span is one of its own.
+    await sink.lineage(joined, joining[1].split("-")[2])
+    assert not any(map(is_resume, sink.of(joiner_trace)))
     traces = {head.target: (head.get("traceparent") or "").split("-")[1] for head in origin.heads}
     assert traces == {"/first": first_trace, "/joiner": joiner_trace}
 
 
+@pytest.mark.conformance("I-37")
+async def test_a_callers_choice_not_to_record_is_kept(sink, own_stage) -> None:  # type: ignore[no-untyped-def]
+    stage: Stage = await own_stage(tracing=sink.address)
+    actor, origin = await stage.actor(echo)
+    silent, recorded = secrets.token_hex(16), secrets.token_hex(16)
+    header = ("traceparent", traceparent(silent)[1].removesuffix("01") + "00")
+    await stage.request(actor, "GET", "/", header)
+    await stage.request(actor, "GET", "/", traceparent(recorded))
+    await sink.wait_for(recorded, lambda span: "ate.actor" in span.attributes)
+    told = (origin.heads[0].get("traceparent") or "").split("-")
+    assert (told[1], told[3], sink.of(silent)) == (silent, "00", [])
+
+
 @pytest.mark.conformance("I-37", "I-12")
-async def test_a_client_cannot_have_its_trace_header_removed_by_naming_it(own_stage) -> None:  # type: ignore[no-untyped-def]
+async def test_a_client_cannot_have_its_trace_header_removed_by_naming_it(sink, own_stage) -> None:  # type: ignore[no-untyped-def]
     # B009: the router's own fields are set after the client's list was applied.
-    stage, _ = await traced(own_stage)
+    stage: Stage = await own_stage(tracing=sink.address)
     actor, origin = await stage.actor(echo)
     await stage.request(actor, "GET", "/", ("connection", ""), ("connection", "traceparent"))
     assert origin.heads[0].get("traceparent") is not None

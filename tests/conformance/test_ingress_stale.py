@@ -289,6 +289,7 @@ async def test_a_client_that_leaves_a_dead_worker_leaves_nothing_behind(stage: S
 
 
 @pytest.mark.conformance("I-31", "I-26")
+@pytest.mark.router(handshake_timeout=1.0)
 async def test_a_pooled_connection_whose_worker_vanished_is_noticed(stage: Stage) -> None:
     # B049: no FIN, no RST; then another worker has the address.
     origin = await stage.origin(echo)

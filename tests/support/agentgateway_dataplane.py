@@ -19,6 +19,7 @@ class Agentgateway:
     no_capacity_status = 504
     no_capacity_grpc = "DEADLINE_EXCEEDED"
     caches = True
+    mute_client_limit = "header_limit"
     worker_connections = 1
 
     async def start(self, spec: RouterSpec, pki: Pki, directory: Path) -> Router:

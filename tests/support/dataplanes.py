@@ -47,6 +47,8 @@ class Dataplane(Protocol):
     no_capacity_grpc: str
     # Whether assignments are remembered, and stale ones looked up again.
     caches: bool
+    # The setting that ends a connection on which a client never began to speak.
+    mute_client_limit: str
     # TLS connections to one worker, at most, while its stream limit is not reached.
     worker_connections: int
 

@@ -19,6 +19,8 @@ class Envoy:
     no_capacity_status = 503
     no_capacity_grpc = "UNAVAILABLE"
     caches = False
+    # Envoy's limit for heads begins with their first byte.
+    mute_client_limit = "client_idle"
     worker_connections = envoy_flags.CONCURRENCY
 
     async def start(self, spec: RouterSpec, pki: Pki, directory: Path, **changed: object) -> Router:

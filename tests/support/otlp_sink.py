@@ -1,6 +1,7 @@
 """A collector of spans: OTLP over HTTP, as a real one would receive it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -42,11 +43,27 @@ class OtlpSink:
         sink._server = await asyncio.start_server(sink._serve, sock=listener)
         return sink
 
-    async def wait_for(self, count: int, trace_id: str, limit: float = 30.0) -> list[Span]:
-        """Until so many spans of a trace have come."""
+    async def wait_for(
+        self, trace_id: str, is_it: Callable[[Span], object], limit: float = 30.0
+    ) -> Span:
+        """The first span of a trace that is the one, once it has come."""
+
+        def found() -> Span | None:
+            return next(filter(is_it, self.of(trace_id)), None)
+
         async with asyncio.timeout(limit), self._changed:
-            await self._changed.wait_for(lambda: len(self.of(trace_id)) >= count)
-        return self.of(trace_id)
+            span = await self._changed.wait_for(found)
+        assert isinstance(span, Span)
+        return span
+
+    async def lineage(self, span: Span, ancestor: str) -> list[Span]:
+        """A span and all above it, up to the child of a span that somebody else made."""
+        line = [span]
+        while line[-1].parent_id != ancestor:
+            parent = line[-1].parent_id
+            assert parent, "a span of the trace has no parent"
+            line.append(await self.wait_for(span.trace_id, lambda it, of=parent: it.span_id == of))  # type: ignore[misc]
+        return line
 
     def of(self, trace_id: str) -> list[Span]:
         return [span for span in self.spans if span.trace_id == trace_id]

@@ -45,11 +45,14 @@ class WorkerConnection:
         self._thaw.set()
 
     async def serve(self) -> None:
-        self.h2.initiate_connection()
+        limit = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
         if self._worker.max_streams is not None:
-            self.h2.update_settings(
-                {h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self._worker.max_streams}
-            )
+            self.h2.local_settings[limit] = self._worker.max_streams
+            self.h2.local_settings.acknowledge()
+        self.h2.initiate_connection()
+        # `h2` would end the connection over a stream too many; a worker refuses that stream alone.
+        self.h2.local_settings[limit] = 2**31 - 1
+        self.h2.local_settings.acknowledge()
         self.flush()
         try:
             while data := await self._reader.read(_CHUNK):
@@ -94,17 +97,24 @@ class WorkerConnection:
     def _on_event(self, event: h2.events.Event) -> None:
         if isinstance(event, h2.events.RequestReceived):
             self._open(event)
-        elif isinstance(event, h2.events.DataReceived):
-            self._streams[event.stream_id].on_data(event.data, event.flow_controlled_length)
-        elif isinstance(event, h2.events.StreamEnded):
-            self._streams[event.stream_id].on_end()
-        elif isinstance(event, h2.events.StreamReset):
-            self._streams[event.stream_id].on_reset(int(event.error_code))
         elif isinstance(event, h2.events.WindowUpdated | h2.events.RemoteSettingsChanged):
             for stream in self._streams.values():
                 stream.on_window()
+        elif (known := self._streams.get(getattr(event, "stream_id", 0) or 0)) is not None:
+            self._on_stream_event(known, event)
+
+    def _on_stream_event(self, stream: TunnelStream, event: h2.events.Event) -> None:
+        if isinstance(event, h2.events.DataReceived):
+            stream.on_data(event.data, event.flow_controlled_length)
+        elif isinstance(event, h2.events.StreamEnded):
+            stream.on_end()
+        elif isinstance(event, h2.events.StreamReset):
+            stream.on_reset(int(event.error_code))
 
     def _open(self, event: h2.events.RequestReceived) -> None:
+        if self.h2.open_inbound_streams > (self._worker.max_streams or 2**31):
+            self.h2.reset_stream(event.stream_id, h2.errors.ErrorCodes.REFUSED_STREAM)
+            return
         headers = {str(name): str(value) for name, value in event.headers}
         stream = TunnelStream(self, event.stream_id, headers)
         self._streams[event.stream_id] = stream

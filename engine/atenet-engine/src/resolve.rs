@@ -78,11 +78,6 @@ impl Resolver {
         (self.inner.lot.taken(), self.inner.parking.max)
     }
 
-    /// Where the actor is, for a request whose span, if any, is another program's: `trace` is its `traceparent`.
-    pub async fn resolve(&self, actor: &ActorRef, trace: Option<&str>) -> Result<Resolved, Refusal> {
-        self.resolve_in(actor, &Trace::passing(trace)).await
-    }
-
     /// Where the actor is, in the trace of a request.
     ///
     /// Dropping the future frees this caller's parking place and harms nobody else.

@@ -149,6 +149,13 @@ impl Telemetry {
         self.metrics.routed(outcome, disposition, route);
     }
 
+    /// The span of such a request's way to an answer is over.
+    pub(crate) fn decided(&self, mut span: Span, actor: Option<&ActorRef>, outcome: Outcome, disposition: Disposition) {
+        span.name("route");
+        describe(&mut span, actor, outcome, disposition);
+        self.send(span);
+    }
+
     /// A client connection, for as long as the returned value lives.
     #[must_use]
     pub fn client_connection(&self) -> Open {
@@ -231,15 +238,10 @@ impl Telemetry {
 fn request_span(mut span: Span, record: &RequestRecord) -> Span {
     span.name(record.method.as_str());
     span.text("http.request.method", record.method.as_str());
-    if let Some(actor) = &record.actor {
-        span.text("ate.atespace", actor.atespace());
-        span.text("ate.actor", actor.name());
-    }
+    describe(&mut span, record.actor.as_ref(), record.outcome, record.disposition);
     if let Some(status) = record.status {
         span.number("http.response.status_code", status.as_u16().into());
     }
-    span.text("ate.router.outcome", record.outcome.label());
-    span.text("ate.router.resume", resume_label(record.disposition));
     if let Some(upstream) = record.upstream {
         span.text("network.peer.address", upstream.to_string());
     }
@@ -248,6 +250,16 @@ fn request_span(mut span: Span, record: &RequestRecord) -> Span {
         span.failed(record.outcome.label());
     }
     span
+}
+
+/// Which actor, what became of the request, and whether it woke the actor.
+fn describe(span: &mut Span, actor: Option<&ActorRef>, outcome: Outcome, disposition: Disposition) {
+    if let Some(actor) = actor {
+        span.text("ate.atespace", actor.atespace());
+        span.text("ate.actor", actor.name());
+    }
+    span.text("ate.router.outcome", outcome.label());
+    span.text("ate.router.resume", resume_label(disposition));
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ RUNTIME = {
     "envoy.reloadable_features.http2_discard_host_header": False,
     "envoy.reloadable_features.strict_chunk_parsing": True,
     "envoy.reloadable_features.grpc_timeout_returns_deadline_exceeded": True,
+    # As soon as the engine sends its own; Envoy's default is 5 s.
+    "tracing.opentelemetry.flush_interval_ms": 500,
 }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from atenet._engine import EngineError, ExtProc
 from atenet.errors import AteError
-from atenet.router.resources.tracing import traces_url
 from atenet.router.settings import Settings
 
 __all__ = ["decision_config", "start_decisions"]
@@ -33,7 +32,10 @@ def decision_config(settings: Settings) -> dict[str, Any]:
             "retry_interval_ms": _milliseconds(settings.parked_request_retry_interval),
             "retry_factor": settings.parked_request_retry_factor,
         },
-        "tracing": None if collector is None else {"endpoint": traces_url(collector)},
+        "tracing": None
+        if collector is None
+        # Envoy has decided whether a request is recorded by the time it asks.
+        else {"collector": str(collector), "protocol": "http", "random_sampling": 1.0},
     }
 
 

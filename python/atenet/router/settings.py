@@ -74,7 +74,7 @@ class Settings:
         "TCP and TLS to a worker, together.", default=2.0, kind=seconds
     )
     worker_silence_timeout: float = flag(
-        "How long a worker may leave a ping unanswered before its connection counts as dead.",
+        "A worker is pinged as often, and its connection counts as dead when a ping stays unanswered for as long.",
         default=5.0,
         kind=seconds,
     )

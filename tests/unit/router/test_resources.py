@@ -112,6 +112,8 @@ def test_a_collector_adds_spans_and_its_cluster() -> None:
     given = settings(otlp_collector_address=Address("otel", 4318))
     assert "traces" in [each["name"] for each in clusters(given, 1)]
     assert len(found(listeners(given), "provider")) == 2
+    # No lots are drawn by a request id, which nobody makes.
+    assert found(listeners(given), "use_request_id_for_trace_sampling") == [False, False]
     assert found(listeners(settings()), "provider") == []
     build_snapshot(given, decisions_port=1)
 

@@ -47,6 +47,7 @@ impl ExtProcConfig {
         host_and_port("control.address", &config.control.address)?;
         config.parking.check()?;
         above_zero("connect_port", config.connect_port.into())?;
+        config.tracing.as_ref().map_or(Ok(()), TracingConfig::validate)?;
         match config.threads {
             Some(0) => Err(ConfigError::new("threads", "must be above 0")),
             _ => Ok(config),

@@ -258,7 +258,7 @@ impl TracingConfig {
         1.0
     }
 
-    fn validate(&self) -> Result<(), ConfigError> {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         host_and_port("tracing.collector", &self.collector)?;
         if !self.path.starts_with('/') {
             return Err(ConfigError::new("tracing.path", "must start with a slash"));

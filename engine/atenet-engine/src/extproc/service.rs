@@ -19,6 +19,7 @@ use crate::envoy_proto::{ProcessingRequest, ProcessingResponse};
 use crate::refusal::Refusal;
 use crate::resolve::Resolver;
 use crate::telemetry::{Outcome, Telemetry};
+use crate::trace::Trace;
 
 /// Answers Envoy's questions. Cheap to clone.
 #[derive(Clone)]
@@ -46,7 +47,8 @@ impl ExternalProcessor for Service {
         let question = Question::read(&message).ok_or_else(|| Status::invalid_argument("no request headers"))?;
         // Envoy's own span, if it traces; else the client's.
         let span = metadata.get("traceparent").and_then(|value| value.to_str().ok());
-        let answer = self.decide(&question, span.or(question.trace)).await;
+        let trace = self.telemetry.trace(span.or(question.trace));
+        let answer = self.decide(&question, &trace).await;
         Ok(Response::new(Box::pin(futures_util::stream::once(std::future::ready(Ok(answer))))))
     }
 }
@@ -58,9 +60,9 @@ enum Answer {
 }
 
 impl Service {
-    async fn decide(&self, question: &Question<'_>, trace: Option<&str>) -> ProcessingResponse {
-        let mut record = Record::new(self, question);
-        let answer = self.ask(question, trace, &mut record).await;
+    async fn decide(&self, question: &Question<'_>, trace: &Trace) -> ProcessingResponse {
+        let mut record = Record::new(self, question, trace);
+        let answer = self.ask(question, &mut record).await;
         record.outcome = answer.as_ref().err().map_or(Outcome::Served, |refusal| Outcome::Refused(*refusal));
         let noted = record.noted();
         match (answer, &record.actor) {
@@ -71,12 +73,7 @@ impl Service {
         }
     }
 
-    async fn ask(
-        &self,
-        question: &Question<'_>,
-        trace: Option<&str>,
-        record: &mut Record<'_>,
-    ) -> Result<Answer, Refusal> {
+    async fn ask(&self, question: &Question<'_>, record: &mut Record<'_>) -> Result<Answer, Refusal> {
         match question.ask()? {
             Ask::Open { actor, port } => {
                 record.actor = Some(actor);
@@ -84,7 +81,7 @@ impl Service {
             }
             Ask::Route { actor, port } => {
                 record.actor = Some(actor.clone());
-                let resolved = self.resolver.resolve(&actor, trace).await?;
+                let resolved = self.resolver.resolve_in(&actor, record.trace).await?;
                 record.worker = Some(resolved.assignment.worker);
                 record.disposition = resolved.disposition;
                 Ok(Answer::Routed(resolved, port))
@@ -97,6 +94,7 @@ impl Service {
 struct Record<'a> {
     service: &'a Service,
     question: &'a Question<'a>,
+    trace: &'a Trace,
     started: Instant,
     actor: Option<ActorRef>,
     worker: Option<SocketAddr>,
@@ -105,10 +103,11 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn new(service: &'a Service, question: &'a Question<'a>) -> Self {
+    fn new(service: &'a Service, question: &'a Question<'a>, trace: &'a Trace) -> Self {
         Self {
             service,
             question,
+            trace,
             started: Instant::now(),
             actor: None,
             worker: None,
@@ -126,6 +125,9 @@ impl Drop for Record<'_> {
     fn drop(&mut self) {
         let took = self.started.elapsed();
         self.service.telemetry.routed(self.outcome, self.disposition, took);
+        if let Some(span) = self.trace.take_span() {
+            self.service.telemetry.decided(span, self.actor.as_ref(), self.outcome, self.disposition);
+        }
         let actor = self.actor.as_ref().map(ToString::to_string);
         let decision = Decision { actor, outcome: self.outcome.label(), worker: self.worker, took };
         self.service.recent.push(self.question, decision);

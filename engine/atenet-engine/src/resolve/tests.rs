@@ -85,11 +85,11 @@ fn bench(
 impl Bench {
     fn start(&self, actor: &ActorRef) -> JoinHandle<Result<Resolved, Refusal>> {
         let (resolver, actor) = (self.resolver.clone(), actor.clone());
-        tokio::spawn(async move { resolver.resolve(&actor, None).await })
+        tokio::spawn(async move { resolver.resolve_in(&actor, &Trace::default()).await })
     }
 
     async fn resolve(&self, actor: &ActorRef) -> Result<Resolved, Refusal> {
-        self.resolver.resolve(actor, None).await
+        self.resolver.resolve_in(actor, &Trace::default()).await
     }
 
     fn calls(&self, actor: &ActorRef) -> usize {
@@ -426,8 +426,8 @@ async fn over_a_real_control_plane_a_burst_is_one_call() {
     .await;
     let control = Arc::new(Control::new(&api.config()).unwrap());
     let resolver = Resolver::new(&config(|_| {}), control, Telemetry::default());
-    let actor = agent();
-    let answers = join_all((0..50).map(|_| resolver.resolve(&actor, None))).await;
+    let (actor, trace) = (agent(), Trace::default());
+    let answers = join_all((0..50).map(|_| resolver.resolve_in(&actor, &trace))).await;
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().assignment.worker.to_string() == "127.0.0.1:8443"));
     assert_eq!((api.seen.calls(), api.seen.connections()), (2, 1));
 }

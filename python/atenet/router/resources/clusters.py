@@ -100,7 +100,7 @@ def _workers(settings: Settings) -> Resource:
     keepalive = {
         # A worker that is gone without a word is noticed by its silence, on new tunnels too.
         "connection_keepalive": {
-            "interval": "10s",
+            "interval": f"{settings.worker_silence_timeout}s",
             "timeout": f"{settings.worker_silence_timeout}s",
             "connection_idle_interval": "1s",
         },

@@ -77,7 +77,7 @@ def _manager(
         "proxy_100_continue": True,
     }
     if settings.otlp_collector_address and chain != names.CHAIN_CONNECT:
-        manager["tracing"] = tracing(settings.otlp_collector_address)
+        manager |= tracing(settings.otlp_collector_address)
     return {"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}
 
 

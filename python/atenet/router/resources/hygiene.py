@@ -21,10 +21,24 @@ _FROM_CLIENTS = [
     {"exact": "proxy-authenticate"},
 ]
 
-# An actor's own hop; Envoy takes away what its `Connection` lists only from requests.
+# An actor's own hop.
 _HOP = [{"exact": "keep-alive"}, {"exact": "proxy-authenticate"}, {"exact": "proxy-connection"}]
 
 _WEBSOCKET = "websocket"
+
+# Envoy takes away what `Connection` lists only from requests. What frames the answer stays, listed or not.
+_LISTED_BY_ACTORS = """
+local kept = {close = true, ["keep-alive"] = true, upgrade = true,
+              ["content-length"] = true, ["transfer-encoding"] = true}
+function envoy_on_response(handle)
+  local headers = handle:headers()
+  local listed = headers:get("connection")
+  if listed == nil then return end
+  for name in string.gmatch(string.lower(listed), "[^%s,]+") do
+    if not kept[name] and string.sub(name, 1, 1) ~= ":" then headers:remove(name) end
+  end
+end
+"""
 
 
 def early_header_mutation() -> list[Resource]:
@@ -51,6 +65,7 @@ def upstream_filters() -> list[Resource]:
         "request_trailers_mutations": _removals([*_FROM_CLIENTS, *_OURS]),
     }
     return [
+        _remove_listed(),
         _mutation(mutations),
         {"name": "envoy.filters.http.upstream_codec", "typed_config": {"@type": type_url(codec)}},
     ]
@@ -73,6 +88,15 @@ def _mutation(mutations: Resource) -> Resource:
     return {
         "name": "envoy.filters.http.header_mutation",
         "typed_config": {"@type": type_url(_MUTATION), "mutations": mutations},
+    }
+
+
+def _remove_listed() -> Resource:
+    lua = "envoy.extensions.filters.http.lua.v3.Lua"
+    code = {"inline_string": _LISTED_BY_ACTORS}
+    return {
+        "name": "envoy.filters.http.lua",
+        "typed_config": {"@type": type_url(lua), "default_source_code": code},
     }
 
 

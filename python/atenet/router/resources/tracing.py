@@ -6,16 +6,31 @@ from atenet.router.address import Address
 from atenet.router.resources import names
 from atenet.router.resources.names import Resource, type_url
 
-__all__ = ["traces_url", "tracing"]
+__all__ = ["tracing"]
 
 
-def traces_url(collector: Address) -> str:
-    """Where OTLP over HTTP takes spans."""
-    return f"http://{collector}/v1/traces"
+_REQUEST_IDS = "envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig"
 
 
 def tracing(collector: Address) -> Resource:
-    """The caller's decision whether to record is kept; without one every request is recorded."""
+    """What a connection manager needs to trace its requests.
+
+    The caller's decision whether to record is kept; without one every request is recorded.
+    """
+    return {
+        "tracing": _provider(collector),
+        # Without this Envoy would draw lots by a request id, and we make none.
+        "request_id_extension": {
+            "typed_config": {
+                "@type": type_url(_REQUEST_IDS),
+                "pack_trace_reason": False,
+                "use_request_id_for_trace_sampling": False,
+            }
+        },
+    }
+
+
+def _provider(collector: Address) -> Resource:
     return {
         "provider": {
             "name": "envoy.tracers.opentelemetry",
@@ -23,7 +38,7 @@ def tracing(collector: Address) -> Resource:
                 "@type": type_url("envoy.config.trace.v3.OpenTelemetryConfig"),
                 "http_service": {
                     "http_uri": {
-                        "uri": traces_url(collector),
+                        "uri": f"http://{collector}/v1/traces",
                         "cluster": names.CLUSTER_TRACES,
                         "timeout": "1s",
                     }
