@@ -87,6 +87,11 @@ DIFFERENCES = (
     _envoy("test_an_actors_reset_resets_the_http2_stream", _CLOSE_DELIMITED),
     _envoy("test_any_2xx_opens_the_tunnel", "only 200 does"),
     _envoy(
+        "test_a_worker_that_is_not_exactly_the_named_one_gets_no_tunnel",
+        "a worker may carry a further URI beside the one that the assignment named",
+        "two ids",
+    ),
+    _envoy(
         "test_bytes_behind_an_upgrade_that_was_not_taken_are_a_new_request",
         "an actor's 2xx or 3xx to an upgrade is a 502, and the connection closes",
     ),

@@ -171,8 +171,7 @@ async def test_a_deleted_and_recreated_actor_gets_connections_of_its_own(stage: 
     assert (await stage.get(actor)).data == b"new"
 
 
-@pytest.mark.conformance("I-28")
-@pytest.mark.only("agentgateway")
+@pytest.mark.conformance("I-28", "I-27")
 async def test_a_worker_with_another_id_of_the_same_authority_gets_no_tunnel(stage: Stage) -> None:
     origin = await stage.origin(echo)
     credential = stage.pki.write("other-worker.pem", stage.pki.pods.issue(uris=[OTHER_ID]))
@@ -191,8 +190,7 @@ WRONG = {
 }
 
 
-@pytest.mark.conformance("I-28")
-@pytest.mark.only("agentgateway")
+@pytest.mark.conformance("I-28", "I-27")
 @pytest.mark.parametrize("uris", WRONG.values(), ids=WRONG.keys())
 async def test_a_worker_that_is_not_exactly_the_named_one_gets_no_tunnel(
     stage: Stage, uris: list[str]
@@ -206,8 +204,7 @@ async def test_a_worker_that_is_not_exactly_the_named_one_gets_no_tunnel(
     assert worker.tunnels == []
 
 
-@pytest.mark.conformance("I-28")
-@pytest.mark.only("agentgateway")
+@pytest.mark.conformance("I-28", "I-27")
 async def test_an_assignment_without_an_id_means_the_pools(stage: Stage) -> None:
     origin = await stage.origin(echo)
     right = await stage.scripted_worker(relaying(origin.address))
@@ -221,7 +218,7 @@ async def test_an_assignment_without_an_id_means_the_pools(stage: Stage) -> None
         assert (await stage.get(ref)).status == status
 
 
-@pytest.mark.conformance("I-28")
+@pytest.mark.conformance("I-28", "I-27")
 async def test_a_worker_of_a_foreign_authority_gets_no_tunnel(stage: Stage) -> None:
     origin = await stage.origin(echo)
     bundle = stage.pki.foreign.issue(uris=[WORKER_ID])
@@ -232,7 +229,7 @@ async def test_a_worker_of_a_foreign_authority_gets_no_tunnel(stage: Stage) -> N
     assert worker.tunnels == []
 
 
-@pytest.mark.conformance("I-28")
+@pytest.mark.conformance("I-28", "I-27")
 async def test_a_worker_with_an_expired_certificate_gets_no_tunnel(stage: Stage) -> None:
     origin = await stage.origin(echo)
     bundle = stage.pki.pods.issue(uris=[WORKER_ID], expired=True)

@@ -3,62 +3,18 @@
 import asyncio
 import os
 import signal
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import pytest
-import pytest_asyncio
 
-from tests.support.dataplanes import Router
-from tests.support.envoy_dataplane import Envoy
 from tests.support.eventually import eventually
-from tests.support.fake_ateapi import FakeAteapi
 from tests.support.origins import answering, echo
-from tests.support.pki import EDGE_CLIENT_ID, Pki
+from tests.support.pki import Pki
 from tests.support.raw_http1 import RawHttp1, request
-from tests.support.router_spec import RouterSpec
-from tests.support.stage import Stage
-from tests.support.worker_end import WorkerEnd
-
-Start = Callable[..., Awaitable[Stage]]
-
+from tests.unit.router.conftest import Start
 
 # One loop for the module: the control plane and the worker outlive a test.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture(scope="module")
-def pki(root: None, tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    return Pki(tmp_path_factory.mktemp("pki"))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ends(pki: Pki) -> AsyncIterator[tuple[FakeAteapi, WorkerEnd]]:
-    api, worker = await FakeAteapi(pki).start(), await WorkerEnd.start(pki)
-    yield api, worker
-    await worker.close()
-    await api.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def start(
-    pki: Pki, ends: tuple[FakeAteapi, WorkerEnd], tmp_path: Path
-) -> AsyncIterator[Start]:
-    """Starts a router of the test's own; `flags` change its command line."""
-    api, worker = ends
-    async with AsyncExitStack() as stack:
-
-        async def begin(spec: RouterSpec | None = None, **flags: object) -> Stage:
-            spec = replace(spec or RouterSpec(), api_address=api.address)
-            router: Router = await Envoy().start(spec, pki, tmp_path, **flags)
-            stack.push_async_callback(router.process.stop)
-            return Stage(Envoy(), router, api, worker, pki, stack)
-
-        yield begin
 
 
 async def test_each_request_asks_and_reaches_its_actor(start: Start) -> None:
@@ -97,38 +53,20 @@ async def test_a_worker_with_another_identity_gets_no_byte(start: Start) -> None
     assert origin.exchanges == []
 
 
-@pytest.mark.parametrize(
-    "uris",
-    [
-        ["spiffe://cluster.local/ns/web/sa/other"],
-        [EDGE_CLIENT_ID, "spiffe://cluster.local/ns/web/sa/other"],
-        [EDGE_CLIENT_ID, "https://example.org/"],
-        None,
-    ],
-    ids=["another", "two ids", "an id and a URL", "none"],
-)
-async def test_a_client_that_is_not_exactly_on_the_list_gets_no_status(
-    start: Start, pki: Pki, uris: list[str] | None
-) -> None:
+async def test_a_connect_reaches_the_port_that_it_names(start: Start) -> None:
     stage = await start()
-    credential = None if uris is None else pki.write("wrong.pem", pki.pods.issue(uris=uris))
-
-    def context(alpn) -> ssl.SSLContext:  # type: ignore[no-untyped-def]
-        made = pki.edge_client(alpn)
-        if credential is not None:
-            made.load_cert_chain(credential)
-        return made
-
-    for endpoint in (stage.router.web, stage.router.connect):
-        said = b""
-        try:
-            wire = await RawHttp1.open(replace(endpoint, tls=context))
-            stage.closing(wire.close)
-            await wire.send(request("GET", "/", ("host", "a")))
-            said = await wire.rest()
-        except OSError:
-            pass
-        assert said == b""
+    actor, default = await stage.actor(answering(500))
+    other = await stage.origin(echo, port=9292, address=default.address)
+    outer = await RawHttp1.open(stage.router.connect)
+    stage.closing(outer.close)
+    await outer.send(request("CONNECT", "x:9292", ("host", "x:9292"), actor.header))
+    assert (await outer.head()).status == 200
+    for path in ("/one", "/two"):
+        inner = request("GET", path, ("host", "inner.example"), ("ate-target-actor", "team/other"))
+        assert (await outer.ask(inner)).status == 200
+    assert [head.target for head in other.heads] == ["/one", "/two"]
+    assert {head.get("ate-target-actor") for head in other.heads} == {None}
+    assert default.exchanges == []
 
 
 async def test_sigterm_drains_releases_the_hook_and_exits(start: Start, tmp_path: Path) -> None:
@@ -143,21 +81,6 @@ async def test_sigterm_drains_releases_the_hook_and_exits(start: Start, tmp_path
     assert await stage.router.process.stop() == 0
     assert await idle.rest() == b""
     assert marker.exists()
-
-
-async def test_the_status_page_holds_no_query_string(start: Start) -> None:
-    stage = await start()
-    actor, _ = await stage.actor(echo)
-    await stage.get(actor, "/path?token=secret")
-    address = stage.router.process.ready["status"]
-    assert address.startswith("127.0.0.1:")
-    async with httpx.AsyncClient(trust_env=False) as client:
-        page = await client.get(f"http://{address}/statusz", headers={"accept": "application/json"})
-    assert "secret" not in page.text
-    status = page.json()
-    assert (status["state"], status["requests"][0]["path"]) == ("serving", "/path")
-    assert status["requests"][0]["outcome"] == "ok"
-    assert status["flags"]["--parked-request-max"] == 1024
 
 
 async def test_the_router_ends_when_its_envoy_does(start: Start) -> None:
