@@ -14,6 +14,7 @@ from atenet.ateapi.mint import CertificateMint, TokenMint
 from atenet.ateapi.mint import keys as signing_keys
 from atenet.ateapi.mint.issuer import IssuerServer
 from atenet.ateapi.nodes import Nodes
+from atenet.ateapi.oidc import verifier_for
 from atenet.ateapi.roles import DEFAULT_BINDINGS, Roles
 from atenet.ateapi.service import Api
 from atenet.ateapi.service.introspection import Health
@@ -26,7 +27,7 @@ from atenet.ateapi.store.opening import open_store
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
 from atenet.daemon import Stop, announce_ready
-from atenet.rpc import MtlsServer, mtls_server
+from atenet.rpc import MtlsServer, also_without_certificates, mtls_server
 
 __all__ = ["run", "serving"]
 
@@ -43,7 +44,7 @@ async def run(settings: Settings, stop: Stop) -> None:
 
 @contextlib.asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
-    """The running control plane; yields its bound addresses (`grpc`, `stats`, `issuer`)."""
+    """The running control plane; yields its bound addresses (`grpc`, `tokens`, `stats`, `issuer`)."""
     certificates = _certificates(settings)
     store = await open_store(settings.store_location)
     nodes = Nodes(settings.client_credential, settings.node_roots)
@@ -55,13 +56,14 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
             credential=settings.server_credential,
             client_roots=settings.client_roots,
         )
+        addresses = {"grpc": server.address, **_token_address(settings, server)}
         health = add_services(server, api)
         with (
             StatsServer(settings.stats_listen, api.metrics) as stats,
             _issuer(settings, api.tokens) as issuer,
         ):
             async with _started(api, server, health, settings.drain_timeout):
-                yield {"grpc": server.address, "stats": stats.address, **issuer}
+                yield {**addresses, "stats": stats.address, **issuer}
     finally:
         await nodes.close()
         await store.close()
@@ -89,7 +91,7 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
         context=context,
         operations=operations,
         watch=Watch(context, operations),
-        access=Access(Roles([*DEFAULT_BINDINGS, *settings.bindings])),
+        access=Access(Roles([*DEFAULT_BINDINGS, *settings.bindings]), verifier_for(settings)),
         metrics=metrics,
         clock=time.time,
     )
@@ -118,6 +120,19 @@ async def _started(
         await server.server.stop(drain_timeout)
         await api.operations.drain(max(0.0, deadline - time.monotonic()))
         await api.watch.close()
+
+
+def _token_address(settings: Settings, server: MtlsServer) -> dict[str, str]:
+    """Where people come without a certificate, if they may."""
+    if settings.token_listen is None:
+        return {}
+    bound = also_without_certificates(
+        server,
+        settings.token_listen,
+        credential=settings.server_credential,
+        roots=settings.client_roots,
+    )
+    return {"tokens": bound}
 
 
 def _certificates(settings: Settings) -> CertificateMint | None:

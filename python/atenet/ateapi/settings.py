@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet.ateapi.mint.issuer import check_issuer
+from atenet.ateapi.oidc import verifier_for
 from atenet.ateapi.roles import Role, parse_binding
 from atenet.ateapi.store.location import StoreLocation, store_location
 from atenet.errors import AteError
@@ -54,6 +55,33 @@ class Settings:
     role: tuple[str, ...] = flag(
         "<spiffe-id>=<role>: gives an id a role besides the built-in bindings.", default=()
     )
+    token_listen: str | None = flag(
+        "Where to serve people who show a bearer token instead of a client certificate.",
+        default=None,
+    )
+    token_issuer: str | None = flag("The OpenID Connect issuer of people's tokens.", default=None)
+    token_audience: tuple[str, ...] = flag(
+        "Whom a token must be for: one of these. Repeatable.", default=()
+    )
+    token_keys: str = flag(
+        "https URL or file of the issuer's key set; default: what the issuer's discovery names.",
+        default="",
+    )
+    token_roots: Path | None = flag(
+        "Authorities that the issuer's server must chain to; default: the system's.", default=None
+    )
+    token_algorithm: tuple[str, ...] = flag(
+        "How a token may be signed. Repeatable.", default=("RS256", "ES256")
+    )
+    token_role_claim: str = flag(
+        "The claim that gives roles, by name or path (realm_access.roles).", default="roles"
+    )
+    token_role: tuple[str, ...] = flag(
+        "<value of that claim>=<owner, editor or viewer>. Repeatable.", default=()
+    )
+    token_leeway: float = flag(
+        "By how much the issuer's clock may differ.", default=60.0, kind=seconds
+    )
     worker_timeout: float = flag(
         "A worker silent for this long is lost: three heartbeats of 2 s.",
         default=6.0,
@@ -94,7 +122,9 @@ class Settings:
             raise AteError("--issuer-listen needs --issuer")
         if self.issuer is not None:
             check_issuer(self.issuer)
-        _ = self.bindings, self.store_location
+        if (self.token_listen is None) != (self.token_issuer is None):
+            raise AteError("--token-listen and --token-issuer belong together")
+        _ = self.bindings, self.store_location, verifier_for(self)
 
     @property
     def store_location(self) -> StoreLocation:

@@ -15,7 +15,13 @@ from atenet.errors import AteError
 from atenet.rpc.keepalive import SERVER_OPTIONS
 from atenet.rpc.material import WatchedMaterial
 
-__all__ = ["MtlsServer", "mtls_server", "peer_dns_names", "peer_spiffe_id"]
+__all__ = [
+    "MtlsServer",
+    "also_without_certificates",
+    "mtls_server",
+    "peer_dns_names",
+    "peer_spiffe_id",
+]
 
 
 @dataclass(frozen=True)
@@ -49,16 +55,31 @@ def mtls_server(
     files are looked at again on each handshake. Raises AteError when a file is unusable or the
     address is taken.
     """
-    source = _Configurations(WatchedMaterial(credential, client_roots))
-    credentials = grpc.dynamic_ssl_server_credentials(
-        source.current(),
-        source.fetch,  # type: ignore[arg-type]  # None is "unchanged"; gRPC's stubs do not say so
-        require_client_authentication=True,
-    )
     server = grpc.aio.server(
         options=[*SERVER_OPTIONS, *options], interceptors=list(interceptors) or None
     )
+    credentials = _credentials(credential, client_roots, mutual=True)
     return MtlsServer(server, _bind(server, address, credentials))
+
+
+def also_without_certificates(
+    served: MtlsServer, address: str, *, credential: Path, roots: Path
+) -> str:
+    """Binds a second address of the same server, where clients show no certificate: whatever they
+    may do there they must prove in another way. `roots` are not used to verify anybody.
+
+    Returns the bound address. Raises AteError.
+    """
+    return _bind(served.server, address, _credentials(credential, roots, mutual=False))
+
+
+def _credentials(credential: Path, roots: Path, *, mutual: bool) -> grpc.ServerCredentials:
+    source = _Configurations(WatchedMaterial(credential, roots))
+    return grpc.dynamic_ssl_server_credentials(
+        source.current(),
+        source.fetch,  # type: ignore[arg-type]  # None is "unchanged"; gRPC's stubs do not say so
+        require_client_authentication=mutual,
+    )
 
 
 def peer_spiffe_id(context: _HasAuthContext) -> str | None:
