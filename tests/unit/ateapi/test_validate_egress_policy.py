@@ -34,7 +34,7 @@ def _refused(given: pb.EgressPolicy) -> str:
     "rules",
     [
         [],
-        [http("*"), https("*"), passthrough("*.example", ports=on(8443))],
+        [http("*"), https("*"), passthrough("*.a.example", ports=on(8443))],
         [http("a.example", "*.a.example", "*", "localhost", "xn--bcher-kva.example")],
         [http("a.example", ports=on(80, 8080)), http("a.example", ports=ALL)],
         [http("a.example", ports=on(443)), https("a.example")],
@@ -90,6 +90,17 @@ def test_a_pattern_that_is_none_is_refused(pattern: str) -> None:
 )
 def test_a_bad_rule_is_refused_by_its_path(rule: pb.EgressRule, path: str) -> None:
     assert _refused(policy(http("first.example"), rule)) == f"rules[1]{path}"
+
+
+def test_several_faults_are_told_at_once() -> None:
+    bad = policy(http("A.example"), *(pb.EgressRule() for _ in range(9)))
+    with pytest.raises(CallError) as caught:
+        egress_policy.for_create(bad, "team-a")
+    message = caught.value.message
+    assert message.startswith("egress_policy.rules[0].http.hostnames[0]: must be in lower case; ")
+    assert "egress_policy.rules[4]: " in message
+    assert "egress_policy.rules[5]: " not in message
+    assert message.endswith("; and 5 more")
 
 
 @pytest.mark.parametrize(
