@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from atenet.ateapi.service.table import HANDLERS
 from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.control_plane import ControlPlane, actor, code_of, ref, resume, template
@@ -157,8 +158,6 @@ async def test_workers_are_listed_with_their_slots(plane: ControlPlane) -> None:
     await plane.control().DeleteWorker(delete)
 
 
-async def test_what_is_not_built_says_so(plane: ControlPlane) -> None:
-    await plane.seed("a")
-    request = pb.GetActorEgressPolicyRequest(actor=ref("a"))
-    code, message = await code_of(plane.control().GetActorEgressPolicy(request))
-    assert (code, message) == ("UNIMPLEMENTED", "GetActorEgressPolicy is not built yet")
+def test_every_method_of_the_contract_is_built() -> None:
+    for service in pb.DESCRIPTOR.services_by_name.values():
+        assert {method.name for method in service.methods} == set(HANDLERS[service.name])
