@@ -1,32 +1,20 @@
 //! The native router: listeners to tunnels.
 
-mod actor_http1;
-mod actor_http2;
 mod carry;
-mod client_http1;
-mod client_http2;
 mod connect;
 #[cfg(test)]
 mod connect_tests;
-mod frames_http2;
 mod gateway;
 mod grpc;
-mod headers;
 #[cfg(test)]
 mod http1_tests;
-mod http2_conn;
 #[cfg(test)]
 mod http2_tests;
 mod listen;
-mod party;
-mod pump;
-mod refuse;
-mod request_http2;
 mod retry;
 mod route;
 mod serve_http1;
 mod serve_http2;
-mod sniff;
 #[cfg(test)]
 mod testing;
 mod tunnelled;

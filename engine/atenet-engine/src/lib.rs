@@ -16,6 +16,7 @@ pub mod config;
 pub mod control;
 pub mod drain;
 pub mod error;
+mod exchange;
 pub mod extproc;
 pub mod http1;
 pub mod ingress;

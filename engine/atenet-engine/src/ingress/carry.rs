@@ -7,13 +7,14 @@ use http::{Method, StatusCode};
 use tokio::time::Instant;
 
 use super::gateway::{Front, Reached};
-use super::party::{ActorError, RequestBody, Responder};
-use super::pump::{End, Pump, Tally};
-use super::refuse::{Asked, refuse};
+use super::grpc;
 use super::route::{Plan, Scope, is_idempotent, plan};
-use super::{actor_http1, grpc, headers};
 use crate::actor_ref::ActorRef;
 use crate::assignment::{Disposition, Resolved};
+use crate::exchange::party::{ActorError, RequestBody, Responder};
+use crate::exchange::pump::{End, Pump, Tally};
+use crate::exchange::refuse::{Asked, refuse};
+use crate::exchange::{actor_http1, headers};
 use crate::http1::{Framing, HeadError, Kind, RequestHead, ResponseHead};
 use crate::pipe::Idle;
 use crate::refusal::Refusal;
@@ -184,7 +185,8 @@ async fn attempt<B: RequestBody, R: Responder>(
             Err(refusal) => return Ended::Refused(refusal),
         };
         let (mut reusable, dead_before) = (false, conn.reused);
-        let halves = actor_http1::begin(&mut conn, request, plan.framing, &mut reusable);
+        let far = (&mut conn.reader, &mut conn.sink, &mut conn.out);
+        let halves = actor_http1::begin(far, request, plan.framing, &mut reusable);
         let mut pump = Pump::new((body, responder), halves, &request.method, &mut scratch.response, &scratch.idle);
         if plan.expects_continue {
             pump.expect_continue();

@@ -8,14 +8,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::carry::Record;
-use super::client_http2::Respond;
 use super::gateway::Front;
-use super::http2_conn::{self, Stream};
-use super::refuse::Asked;
-use super::request_http2::{Ask, read};
 use super::route::{Scope, connect_port, target};
 use super::serve_http1::Conn;
 use super::tunnelled;
+use crate::exchange::client_http2::Respond;
+use crate::exchange::http2_conn::{self, Stream};
+use crate::exchange::refuse::Asked;
+use crate::exchange::request_http2::{Ask, read};
 use crate::http1::{Framing, Kind, Reader, RequestHead, ResponseHead, request_framing};
 use crate::pipe::{H2Source, Outbox, Sink, Source};
 use crate::refusal::Refusal;
@@ -63,7 +63,8 @@ pub(super) async fn serve_http1<S: Source + Unpin, K: Sink + Unpin>(front: Front
 
 /// An HTTP/2 connection: each stream a CONNECT of its own.
 pub(super) async fn serve_http2<T: AsyncRead + AsyncWrite + Unpin + Send>(front: Front, io: T) {
-    http2_conn::serve(&front, io, false, |stream, counted| {
+    let (limits, drain) = (front.gateway.limits.http2(), front.gateway.drain.clone());
+    http2_conn::serve(limits, &drain, io, false, |stream, counted| {
         let (front, guard) = (front.clone(), front.gateway.drain.guard());
         tokio::spawn(async move {
             tokio::select! {

@@ -12,6 +12,7 @@ use crate::actor_ref::ActorRef;
 use crate::assignment::Resolved;
 use crate::config::RouterConfig;
 use crate::drain::Drain;
+use crate::exchange::http2_conn;
 use crate::refusal::Refusal;
 use crate::resolve::Resolver;
 use crate::telemetry::Telemetry;
@@ -40,6 +41,16 @@ pub(super) struct Limits {
 }
 
 impl Limits {
+    /// What an HTTP/2 client's connection may take.
+    pub(super) const fn http2(&self) -> http2_conn::Limits {
+        http2_conn::Limits {
+            head_bytes: self.head_bytes,
+            streams: self.streams,
+            header: self.header,
+            idle: self.client_idle,
+        }
+    }
+
     pub(super) fn new(config: &RouterConfig) -> Self {
         let ms = Duration::from_millis;
         Self {

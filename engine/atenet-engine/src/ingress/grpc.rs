@@ -1,13 +1,14 @@
 //! gRPC: a request that must stay HTTP/2 to the actor (row I-08).
 
+use http::uri::Scheme;
 use tokio::time::Instant;
 
-use super::actor_http2::{Recv, Send, request};
 use super::carry::{Ended, Record, Scratch, gone, unserved};
 use super::gateway::{Front, Http2, Reached};
-use super::party::{ActorError, RequestBody, Responder};
-use super::pump::{End, Pump};
 use super::route::Plan;
+use crate::exchange::actor_http2::{Recv, Send, request};
+use crate::exchange::party::{ActorError, RequestBody, Responder};
+use crate::exchange::pump::{End, Pump};
 use crate::http1::RequestHead;
 use crate::refusal::Refusal;
 use crate::tunnel::client::ActorH2;
@@ -27,7 +28,7 @@ pub(super) async fn attempt<B: RequestBody, R: Responder>(
     let (body, responder) = client;
     let bodiless = !plan.framing.has_body();
     for _ in 0..=REPEATS {
-        let Some(request) = request(head) else { return Ended::Refused(Refusal::BadRequest) };
+        let Some(request) = request(head, Scheme::HTTP) else { return Ended::Refused(Refusal::BadRequest) };
         let conn = tokio::select! {
             biased;
             conn = connection(front, plan, record) => conn,

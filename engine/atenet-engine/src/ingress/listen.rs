@@ -13,9 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::gateway::Front;
-use super::sniff::{Spoken, spoken};
 use super::{connect, serve_http1, serve_http2};
 use crate::config::Mode;
+use crate::exchange::sniff::{Spoken, spoken};
 use crate::http1::Reader;
 use crate::pipe::{IoSink, IoSource, Prefixed, Sink, Source, reunite, split};
 use crate::tls::ServerTls;

@@ -2,8 +2,8 @@
 
 use http::Method;
 
-use super::headers;
 use crate::actor_ref::ActorRef;
+use crate::exchange::headers;
 use crate::http1::{Framing, Kind, RequestHead, Version};
 use crate::refusal::Refusal;
 use crate::trace::Trace;

@@ -8,11 +8,11 @@ use http::Method;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::carry::{Carried, Record, Scratch, carry, switched};
-use super::client_http1::{Body, Respond};
 use super::gateway::Front;
-use super::headers;
-use super::party::Responder;
-use super::refuse::{Asked, refuse};
+use crate::exchange::client_http1::{Body, Respond};
+use crate::exchange::headers;
+use crate::exchange::party::Responder;
+use crate::exchange::refuse::{Asked, refuse};
 use crate::http1::{
     Framing, HeadError, ReadError, Reader, RequestHead, Version, keep_alive, parse_request, request_framing,
 };

@@ -4,13 +4,14 @@ use http::{Method, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::carry::{Carried, Record, Scratch, carry, switched};
-use super::client_http2::{Body, Respond};
 use super::gateway::Front;
-use super::http2_conn::{self, Stream};
-use super::party::{ClientError, RequestBody, Responder};
-use super::refuse::{Asked, refuse};
-use super::request_http2::{Ask, read};
-use super::{headers, websocket};
+use super::websocket;
+use crate::exchange::client_http2::{Body, Respond};
+use crate::exchange::headers;
+use crate::exchange::http2_conn::{self, Stream};
+use crate::exchange::party::{ClientError, RequestBody, Responder};
+use crate::exchange::refuse::{Asked, refuse};
+use crate::exchange::request_http2::{Ask, read};
 use crate::http1::{Frame, Framing, HeadError, RequestHead};
 use crate::pipe::{H2Source, relay};
 use crate::refusal::Refusal;
@@ -21,7 +22,8 @@ const ASKED: Asked<'static> = Asked { method: &Method::CONNECT, grpc: false, all
 
 /// Serves a connection to its end.
 pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send>(front: Front, io: T) {
-    http2_conn::serve(&front, io, true, |stream, counted| {
+    let (limits, drain) = (front.gateway.limits.http2(), front.gateway.drain.clone());
+    http2_conn::serve(limits, &drain, io, true, |stream, counted| {
         let (front, guard) = (front.clone(), front.gateway.drain.guard());
         tokio::spawn(async move {
             tokio::select! {

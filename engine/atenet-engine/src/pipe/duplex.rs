@@ -32,6 +32,10 @@ impl<S: Source, K: Sink> Duplex<S, K> {
     pub fn with_chunk(source: S, sink: K, chunk: Bytes) -> Self {
         Self { source, sink, chunk, out: Outbox::default() }
     }
+
+    pub(super) fn reset(&mut self) {
+        self.sink.reset();
+    }
 }
 
 impl<S: Source + Unpin, K: Sink + Unpin> AsyncRead for Duplex<S, K> {

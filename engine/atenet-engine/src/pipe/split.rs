@@ -11,22 +11,45 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::io::Reset;
-use crate::tls::ServerStream;
+use super::{Duplex, Sink, Source};
+use crate::tls::{ClientStream, ServerStream};
 
-/// A stream on a TCP socket.
+/// A stream that ends in a TCP socket, however deep beneath.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send {
-    fn tcp(&self) -> &TcpStream;
+    /// Dropping the socket then sends RST instead of FIN.
+    fn reset_on_close(&mut self);
 }
 
 impl Socket for TcpStream {
-    fn tcp(&self) -> &TcpStream {
-        self
+    fn reset_on_close(&mut self) {
+        if let Err(error) = socket2::SockRef::from(&*self).set_linger(Some(std::time::Duration::ZERO)) {
+            tracing::debug!(%error, "cannot ask for a reset");
+        }
     }
 }
 
-impl Socket for ServerStream<TcpStream> {
-    fn tcp(&self) -> &TcpStream {
-        self.get_ref().0
+impl<T: Socket> Socket for ServerStream<T> {
+    fn reset_on_close(&mut self) {
+        self.get_mut().0.reset_on_close();
+    }
+}
+
+impl<T: Socket> Socket for ClientStream<T> {
+    fn reset_on_close(&mut self) {
+        self.get_mut().0.reset_on_close();
+    }
+}
+
+impl<T: Socket + ?Sized> Socket for Box<T> {
+    fn reset_on_close(&mut self) {
+        (**self).reset_on_close();
+    }
+}
+
+/// A stream inside another one.
+impl<S: Source + Unpin, K: Sink + Unpin> Socket for Duplex<S, K> {
+    fn reset_on_close(&mut self) {
+        self.reset();
     }
 }
 
@@ -84,9 +107,6 @@ impl<T: Socket> AsyncWrite for WriteHalf<T> {
 impl<T: Socket> Reset for WriteHalf<T> {
     /// Dropping the socket then sends RST instead of FIN.
     fn reset_on_close(&self) {
-        let stream = self.0.lock();
-        if let Err(error) = socket2::SockRef::from(stream.tcp()).set_linger(Some(std::time::Duration::ZERO)) {
-            tracing::debug!(%error, "cannot ask for a reset");
-        }
+        self.0.lock().reset_on_close();
     }
 }

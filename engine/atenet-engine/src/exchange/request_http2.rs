@@ -9,7 +9,7 @@ use crate::http1::{Framing, HeadError, Kind, RequestHead, Version, host_is_sane}
 
 /// What a stream asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(crate) enum Ask {
     Request(Framing),
     /// Extended CONNECT with `:protocol` websocket (RFC 8441).
     WebSocket,
@@ -20,7 +20,7 @@ pub(super) enum Ask {
 }
 
 /// Fills `head`. `ended`: the stream ended with its head.
-pub(super) fn read(parts: &Parts, ended: bool, head: &mut RequestHead) -> Result<Ask, HeadError> {
+pub(crate) fn read(parts: &Parts, ended: bool, head: &mut RequestHead) -> Result<Ask, HeadError> {
     debug_assert_eq!(parts.version, HttpVersion::HTTP_2);
     head.version = Version::Http11;
     head.method = parts.method.clone();

@@ -2,7 +2,7 @@
 
 /// What a client inside a CONNECT speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(crate) enum Spoken {
     Http1,
     Http2,
     /// Anything else: TLS, SSH, a database.
@@ -12,13 +12,13 @@ pub(super) enum Spoken {
 }
 
 /// What an HTTP/2 client says first; no HTTP/1.1 request begins so.
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// No registered method is longer.
 const MAX_METHOD: usize = 20;
 
 /// Tells HTTP from the rest: a request line begins with a method in capitals, a space, and a path,
 /// an absolute URI, or an asterisk. Protocols that begin with a word (`PING\r\n`, `SSH-2.0`) differ there.
-pub(super) fn spoken(first: &[u8]) -> Spoken {
+pub(crate) fn spoken(first: &[u8]) -> Spoken {
     let common = first.len().min(PREFACE.len());
     if common >= 3 && first[..common] == PREFACE[..common] {
         return Spoken::Http2;

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -13,7 +14,7 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use super::gateway::{Front, Limits};
+use crate::drain::Drain;
 use crate::pipe::{Corked, Flusher, Idle};
 
 /// What a client may send on one stream, and on all, before the actors took it.
@@ -25,8 +26,20 @@ const SEND_BUFFER: usize = 256 << 10;
 /// Streams that a client resets before we looked at them: beyond it, it is an attack.
 const RESET_BACKLOG: usize = 128;
 
+/// What a client's connection may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of a request's head.
+    pub(crate) head_bytes: usize,
+    pub(crate) streams: u32,
+    /// The handshake.
+    pub(crate) header: Duration,
+    /// A connection without a stream.
+    pub(crate) idle: Duration,
+}
+
 /// One request of the connection.
-pub(super) type Stream = (Request<RecvStream>, SendResponse<Bytes>);
+pub(crate) type Stream = (Request<RecvStream>, SendResponse<Bytes>);
 
 /// What a turn of the connection brought.
 enum Turn {
@@ -38,14 +51,13 @@ enum Turn {
 
 /// Serves until the client leaves, is idle for too long, or the drain has let its streams end.
 /// `each` starts a stream's work. `websockets`: extended CONNECT is offered.
-pub(super) async fn serve<T, F>(front: &Front, io: T, websockets: bool, mut each: F)
+pub(crate) async fn serve<T, F>(limits: Limits, drain: &Drain, io: T, websockets: bool, mut each: F)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send,
     F: FnMut(Stream, Counted),
 {
-    let limits = &front.gateway.limits;
     let (io, mut flusher, _) = Corked::new(io);
-    let settings = settings(limits, websockets);
+    let settings = settings(&limits, websockets);
     let handshake = async {
         let mut handshake = pin!(settings.handshake::<_, Bytes>(io));
         poll_fn(|cx| {
@@ -57,10 +69,10 @@ where
         .await
     };
     let Ok(Ok(mut connection)) = timeout(limits.header, handshake).await else { return };
-    let (open, idle) = (Arc::new(AtomicUsize::new(0)), Idle::new(limits.client_idle));
+    let (open, idle) = (Arc::new(AtomicUsize::new(0)), Idle::new(limits.idle));
     let mut told = false;
     loop {
-        match turn(&mut connection, &mut flusher, front, (&open, &idle), told).await {
+        match turn(&mut connection, &mut flusher, drain, (&open, &idle), told).await {
             Turn::Stream(stream) => {
                 open.fetch_add(1, Ordering::AcqRel);
                 idle.touch();
@@ -76,7 +88,7 @@ where
 }
 
 /// Counts one stream of its connection until dropped.
-pub(super) struct Counted(Arc<AtomicUsize>);
+pub(crate) struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -103,7 +115,7 @@ fn settings(limits: &Limits, websockets: bool) -> Builder {
 async fn turn<T: AsyncRead + AsyncWrite + Unpin>(
     connection: &mut Connection<Corked<T>, Bytes>,
     flusher: &mut Flusher<T>,
-    front: &Front,
+    drain: &Drain,
     (open, idle): (&AtomicUsize, &Idle),
     told: bool,
 ) -> Turn {
@@ -128,6 +140,6 @@ async fn turn<T: AsyncRead + AsyncWrite + Unpin>(
     tokio::select! {
         biased;
         turn = next => turn,
-        () = front.gateway.drain.draining() => Turn::Draining,
+        () = drain.draining() => Turn::Draining,
     }
 }

@@ -22,7 +22,7 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// How an exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The answer is through; `whole`: so is the request's body.
     Done {
         whole: bool,
@@ -44,12 +44,12 @@ pub(super) enum End {
 
 /// What was moved so far.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
-    pub(super) status: Option<StatusCode>,
+pub(crate) struct Tally {
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) status: Option<StatusCode>,
     /// Bytes of the request were taken by the tunnel.
-    pub(super) sent: bool,
+    pub(crate) sent: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +70,15 @@ enum Down {
     Done,
 }
 
-pub(super) struct Pump<'a, B, R, S, V> {
-    pub(super) body: &'a mut B,
-    pub(super) responder: &'a mut R,
-    pub(super) send: S,
-    pub(super) recv: V,
-    pub(super) method: &'a Method,
-    pub(super) head: &'a mut ResponseHead,
-    pub(super) idle: &'a Idle,
-    pub(super) tally: Tally,
+pub(crate) struct Pump<'a, B, R, S, V> {
+    pub(crate) body: &'a mut B,
+    pub(crate) responder: &'a mut R,
+    pub(crate) send: S,
+    pub(crate) recv: V,
+    pub(crate) method: &'a Method,
+    pub(crate) head: &'a mut ResponseHead,
+    pub(crate) idle: &'a Idle,
+    pub(crate) tally: Tally,
     up: Up,
     down: Down,
     /// The client waits for a 100 that has not come yet.
@@ -87,7 +87,7 @@ pub(super) struct Pump<'a, B, R, S, V> {
 }
 
 impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R, S, V> {
-    pub(super) fn new(
+    pub(crate) fn new(
         client: (&'a mut B, &'a mut R),
         actor: (S, V),
         method: &'a Method,
@@ -101,12 +101,12 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
     }
 
     /// The client holds its body back until it hears a 100.
-    pub(super) fn expect_continue(&mut self) {
+    pub(crate) fn expect_continue(&mut self) {
         self.owed = Some(Box::pin(sleep(CONTINUE_AFTER)));
     }
 
     /// Runs to the end.
-    pub(super) async fn run(&mut self) -> End {
+    pub(crate) async fn run(&mut self) -> End {
         self.idle.touch();
         std::future::poll_fn(|cx| self.poll(cx)).await
     }

@@ -11,22 +11,21 @@ use crate::http1::{
     BodyDecoder, Fields, Frame, Framing, ReadError, Reader, RequestHead, ResponseHead, chunk_end, chunk_head,
     keep_alive, last_chunk, parse_response, request_head, response_framing,
 };
-use crate::pipe::{H2Sink, H2Source, Outbox, Sink};
-use crate::tunnel::client::ActorConn;
+use crate::pipe::{Outbox, Sink, Source};
 
 /// A response head may be this large.
 const HEAD_LIMIT: usize = 128 * 1024;
 /// Interim answers in one exchange: more is a flood.
 const MAX_INTERIM: u32 = 64;
 
-pub(super) struct Send<'a> {
-    sink: &'a mut H2Sink,
+pub(crate) struct Send<'a, K> {
+    sink: &'a mut K,
     out: &'a mut Outbox,
     chunked: bool,
 }
 
-pub(super) struct Recv<'a> {
-    reader: &'a mut Reader<H2Source>,
+pub(crate) struct Recv<'a, S> {
+    reader: &'a mut Reader<S>,
     body: BodyDecoder,
     silent: bool,
     interim: u32,
@@ -35,20 +34,20 @@ pub(super) struct Recv<'a> {
 
 /// Queues the head and gives both halves of the exchange. `reusable` tells afterwards whether the
 /// connection may carry another one.
-pub(super) fn begin<'a>(
-    conn: &'a mut ActorConn,
+pub(crate) fn begin<'a, S: Source, K: Sink>(
+    (reader, sink, out): (&'a mut Reader<S>, &'a mut K, &'a mut Outbox),
     head: &RequestHead,
     framing: Framing,
     reusable: &'a mut bool,
-) -> (Send<'a>, Recv<'a>) {
-    request_head(head, conn.out.tail());
+) -> (Send<'a, K>, Recv<'a, S>) {
+    request_head(head, out.tail());
     *reusable = false;
-    let send = Send { sink: &mut conn.sink, out: &mut conn.out, chunked: framing == Framing::Chunked };
-    let recv = Recv { reader: &mut conn.reader, body: BodyDecoder::Done, silent: true, interim: 0, reusable };
+    let send = Send { sink, out, chunked: framing == Framing::Chunked };
+    let recv = Recv { reader, body: BodyDecoder::Done, silent: true, interim: 0, reusable };
     (send, recv)
 }
 
-impl ActorSend for Send<'_> {
+impl<K: Sink> ActorSend for Send<'_, K> {
     fn data(&mut self, data: Bytes) {
         if data.is_empty() {
             return;
@@ -77,7 +76,7 @@ impl ActorSend for Send<'_> {
     }
 }
 
-impl ActorRecv for Recv<'_> {
+impl<S: Source> ActorRecv for Recv<'_, S> {
     fn poll_head(&mut self, cx: &mut Context<'_>, into: &mut ResponseHead) -> Poll<Result<(), ActorError>> {
         let head = match ready!(self.reader.poll_head(cx, HEAD_LIMIT)) {
             Ok(Some(head)) => head,

@@ -14,13 +14,13 @@ use super::party::{ClientError, RequestBody, Responder};
 use crate::http1::{Fields, Frame, Framing, Kind, ResponseHead};
 use crate::pipe::{H2Sink, reset_error};
 
-pub(super) struct Body {
+pub(crate) struct Body {
     receive: Receive,
     untouched: bool,
 }
 
 impl Body {
-    pub(super) fn new(stream: RecvStream) -> Self {
+    pub(crate) fn new(stream: RecvStream) -> Self {
         Self { receive: Receive::new(stream), untouched: true }
     }
 }
@@ -45,19 +45,19 @@ impl RequestBody for Body {
     }
 }
 
-pub(super) struct Respond {
+pub(crate) struct Respond {
     respond: SendResponse<Bytes>,
     transmit: Option<Transmit>,
     failed: bool,
 }
 
 impl Respond {
-    pub(super) fn new(respond: SendResponse<Bytes>) -> Self {
+    pub(crate) fn new(respond: SendResponse<Bytes>) -> Self {
         Self { respond, transmit: None, failed: false }
     }
 
     /// Accepts a CONNECT: from here the stream is the protocol's own.
-    pub(super) fn accept(&mut self, head: &ResponseHead) -> io::Result<H2Sink> {
+    pub(crate) fn accept(&mut self, head: &ResponseHead) -> io::Result<H2Sink> {
         let mut response = response(head);
         *response.status_mut() = StatusCode::OK;
         self.respond.send_response(response, false).map(H2Sink::new).map_err(reset_error)

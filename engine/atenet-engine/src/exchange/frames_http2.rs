@@ -13,18 +13,18 @@ use crate::pipe::{H2Sink, Outbox, Sink};
 
 /// Receives. The window opens again when the next frame is asked for, that is when the one before
 /// has been dealt with.
-pub(super) struct Receive {
+pub(crate) struct Receive {
     stream: RecvStream,
     taken: usize,
     ended: bool,
 }
 
 impl Receive {
-    pub(super) fn new(stream: RecvStream) -> Self {
+    pub(crate) fn new(stream: RecvStream) -> Self {
         Self { ended: stream.is_end_stream(), stream, taken: 0 }
     }
 
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, h2::Error>> {
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, h2::Error>> {
         if self.ended {
             return Poll::Ready(Ok(Frame::End(None)));
         }
@@ -55,27 +55,27 @@ enum Ending {
 }
 
 /// Sends what is queued, within the window, and the end with the last of it.
-pub(super) struct Transmit {
+pub(crate) struct Transmit {
     sink: H2Sink,
     out: Outbox,
     ending: Ending,
 }
 
 impl Transmit {
-    pub(super) fn new(sink: H2Sink) -> Self {
+    pub(crate) fn new(sink: H2Sink) -> Self {
         Self { sink, out: Outbox::default(), ending: Ending::No }
     }
 
     /// For a message that ended with its head.
-    pub(super) fn ended(sink: H2Sink) -> Self {
+    pub(crate) fn ended(sink: H2Sink) -> Self {
         Self { ending: Ending::Sent, ..Self::new(sink) }
     }
 
-    pub(super) fn data(&mut self, data: Bytes) {
+    pub(crate) fn data(&mut self, data: Bytes) {
         self.out.push(data);
     }
 
-    pub(super) fn end(&mut self, trailers: Option<Box<Fields>>) {
+    pub(crate) fn end(&mut self, trailers: Option<Box<Fields>>) {
         if matches!(self.ending, Ending::No) {
             self.ending = match trailers {
                 Some(fields) if !fields.is_empty() => Ending::Trailers(to_map(&fields)),
@@ -84,11 +84,11 @@ impl Transmit {
         }
     }
 
-    pub(super) fn queued(&self) -> usize {
+    pub(crate) fn queued(&self) -> usize {
         self.out.len()
     }
 
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(mut data) = self.out.pop() {
             let last = self.out.is_empty() && matches!(self.ending, Ending::Plain);
             let sent =
@@ -109,11 +109,11 @@ impl Transmit {
         }
     }
 
-    pub(super) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.sink.poll_broken(cx)
     }
 
-    pub(super) fn reset(&mut self, reason: Reason) {
+    pub(crate) fn reset(&mut self, reason: Reason) {
         self.out.clear();
         self.sink.reset_with(reason);
     }

@@ -16,21 +16,21 @@ use crate::pipe::{Outbox, Sink, Source};
 /// What is read ahead of a request that is still being answered.
 const READ_AHEAD: usize = 64 * 1024;
 
-pub(super) struct Body<'a, S> {
-    pub(super) reader: &'a mut Reader<S>,
-    pub(super) decoder: BodyDecoder,
-    pub(super) framing: Framing,
+pub(crate) struct Body<'a, S> {
+    pub(crate) reader: &'a mut Reader<S>,
+    pub(crate) decoder: BodyDecoder,
+    pub(crate) framing: Framing,
     touched: bool,
     ended: bool,
 }
 
 impl<'a, S: Source> Body<'a, S> {
-    pub(super) fn new(reader: &'a mut Reader<S>, framing: Framing) -> Self {
+    pub(crate) fn new(reader: &'a mut Reader<S>, framing: Framing) -> Self {
         Self { reader, decoder: BodyDecoder::new(framing), framing, touched: false, ended: false }
     }
 
     /// Whether the body was read to its end, so that the next request begins where it stops.
-    pub(super) fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         self.decoder.is_done()
     }
 }
@@ -65,24 +65,24 @@ enum Mode {
     UntilClose,
 }
 
-pub(super) struct Respond<'a, K> {
+pub(crate) struct Respond<'a, K> {
     sink: &'a mut K,
     out: &'a mut Outbox,
     version: Version,
     mode: Mode,
     /// The connection lives on after this answer.
-    pub(super) keep: bool,
-    pub(super) started: bool,
-    pub(super) was_cut: bool,
+    pub(crate) keep: bool,
+    pub(crate) started: bool,
+    pub(crate) was_cut: bool,
 }
 
 impl<'a, K: Sink> Respond<'a, K> {
-    pub(super) fn new(sink: &'a mut K, out: &'a mut Outbox, version: Version, keep: bool) -> Self {
+    pub(crate) fn new(sink: &'a mut K, out: &'a mut Outbox, version: Version, keep: bool) -> Self {
         Self { sink, out, version, mode: Mode::Raw, keep, started: false, was_cut: false }
     }
 
     /// The head of a 101, after which bytes are the actor's own.
-    pub(super) fn switch(&mut self, head: &mut ResponseHead) {
+    pub(crate) fn switch(&mut self, head: &mut ResponseHead) {
         head.fields.push(b"connection", b"Upgrade");
         head.fields.push(b"upgrade", b"websocket");
         self.started = true;

@@ -24,10 +24,10 @@ use crate::tunnel::client::{Heard, Spoken};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The request for an actor; `None` where its head cannot be put so.
-pub(super) fn request(head: &RequestHead) -> Option<Request<()>> {
+pub(crate) fn request(head: &RequestHead, scheme: Scheme) -> Option<Request<()>> {
     let authority = Authority::try_from(head.fields.get(Kind::Host)?).ok()?;
     let path = PathAndQuery::try_from(head.target.as_slice()).ok()?;
-    let uri = Uri::builder().scheme(Scheme::HTTP).authority(authority).path_and_query(path).build().ok()?;
+    let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().ok()?;
     let mut fields = head.fields.clone();
     headers::for_http2(&mut fields);
     let mut request = Request::new(());
@@ -38,10 +38,10 @@ pub(super) fn request(head: &RequestHead) -> Option<Request<()>> {
     Some(request)
 }
 
-pub(super) struct Send(Transmit);
+pub(crate) struct Send(Transmit);
 
 impl Send {
-    pub(super) fn new(sink: H2Sink, ended: bool) -> Self {
+    pub(crate) fn new(sink: H2Sink, ended: bool) -> Self {
         Self(if ended { Transmit::ended(sink) } else { Transmit::new(sink) })
     }
 }
@@ -64,7 +64,7 @@ impl ActorSend for Send {
     }
 }
 
-pub(super) struct Recv {
+pub(crate) struct Recv {
     response: ResponseFuture,
     heard: Arc<Heard>,
     patience: Pin<Box<Sleep>>,
@@ -73,7 +73,7 @@ pub(super) struct Recv {
 }
 
 impl Recv {
-    pub(super) fn new(response: ResponseFuture, heard: Arc<Heard>) -> Self {
+    pub(crate) fn new(response: ResponseFuture, heard: Arc<Heard>) -> Self {
         Self { response, heard, patience: Box::pin(sleep(PATIENCE)), body: None, receive: None }
     }
 

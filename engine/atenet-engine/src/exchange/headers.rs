@@ -9,7 +9,7 @@ use crate::http1::{Fields, Framing, Kind, list_members};
 const WEBSOCKET: &[u8] = b"websocket";
 
 /// Whether the client asks for a WebSocket: `Connection` lists `upgrade` and `Upgrade` is `websocket` alone.
-pub(super) fn asks_for_websocket(method: &Method, fields: &Fields) -> bool {
+pub(crate) fn asks_for_websocket(method: &Method, fields: &Fields) -> bool {
     let listed = fields.all(Kind::Connection).flat_map(list_members).any(|m| m.eq_ignore_ascii_case(b"upgrade"));
     let mut upgrades = fields.all(Kind::Upgrade);
     let only = upgrades.next().is_some_and(|u| u.eq_ignore_ascii_case(WEBSOCKET)) && upgrades.next().is_none();
@@ -17,11 +17,11 @@ pub(super) fn asks_for_websocket(method: &Method, fields: &Fields) -> bool {
 }
 
 /// Whether an actor's 101 is the WebSocket that was asked for.
-pub(super) fn confirms_websocket(fields: &Fields) -> bool {
+pub(crate) fn confirms_websocket(fields: &Fields) -> bool {
     fields.get(Kind::Upgrade).is_some_and(|u| u.eq_ignore_ascii_case(WEBSOCKET))
 }
 
-pub(super) fn is_grpc(fields: &Fields) -> bool {
+pub(crate) fn is_grpc(fields: &Fields) -> bool {
     fields.get(Kind::ContentType).is_some_and(|value| {
         let media = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
         let (start, rest) = media.split_at_checked(16).unwrap_or_default();
@@ -29,12 +29,12 @@ pub(super) fn is_grpc(fields: &Fields) -> bool {
     })
 }
 
-pub(super) fn accepts_trailers(fields: &Fields) -> bool {
+pub(crate) fn accepts_trailers(fields: &Fields) -> bool {
     fields.all(Kind::Te).flat_map(list_members).any(|m| m.eq_ignore_ascii_case(b"trailers"))
 }
 
 /// A request's fields for the actor: the client's hop removed first, ours set afterwards.
-pub(super) fn to_actor(fields: &mut Fields, framing: Framing, websocket: bool) {
+pub(crate) fn to_actor(fields: &mut Fields, framing: Framing, websocket: bool) {
     let trailers = accepts_trailers(fields);
     remove_hop(fields);
     fields.retain(|kind, _, _| !matches!(kind, Kind::TargetActor | Kind::ContentLength));
@@ -55,18 +55,18 @@ pub(super) fn to_actor(fields: &mut Fields, framing: Framing, websocket: bool) {
 }
 
 /// A request's fields, ready for an HTTP/1.1 actor, as HTTP/2 wants them: no hop's fields but `te`.
-pub(super) fn for_http2(fields: &mut Fields) {
+pub(crate) fn for_http2(fields: &mut Fields) {
     fields.retain(|kind, _, _| !matches!(kind, Kind::Host | Kind::Connection | Kind::TransferEncoding | Kind::Upgrade));
 }
 
 /// A response's fields for the client, its framing left to whoever writes it.
-pub(super) fn to_client(fields: &mut Fields) {
+pub(crate) fn to_client(fields: &mut Fields) {
     remove_hop(fields);
     fields.remove(Kind::TargetActor);
 }
 
 /// Trailers may not change what was said before the body.
-pub(super) fn trailers(fields: &mut Fields) {
+pub(crate) fn trailers(fields: &mut Fields) {
     remove_hop(fields);
     fields.retain(|kind, _, _| {
         !matches!(
@@ -109,12 +109,12 @@ fn join_cookies(fields: &mut Fields) {
     }
 }
 
-pub(super) fn push_length(fields: &mut Fields, length: u64) {
+pub(crate) fn push_length(fields: &mut Fields, length: u64) {
     fields.push(b"content-length", itoa::Buffer::new().format(length).as_bytes());
 }
 
 /// HTTP/2 fields, in order, names in lower case already.
-pub(super) fn from_map(map: &HeaderMap, into: &mut Fields) {
+pub(crate) fn from_map(map: &HeaderMap, into: &mut Fields) {
     into.clear();
     for (name, value) in map {
         into.push(name.as_str().as_bytes(), value.as_bytes());
@@ -122,7 +122,7 @@ pub(super) fn from_map(map: &HeaderMap, into: &mut Fields) {
 }
 
 /// Fields for HTTP/2. What is no valid HTTP/2 field (nothing that was parsed here) is left out.
-pub(super) fn to_map(fields: &Fields) -> HeaderMap {
+pub(crate) fn to_map(fields: &Fields) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(fields.len());
     for (_, name, value) in fields.iter() {
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {

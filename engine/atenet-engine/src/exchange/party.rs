@@ -11,14 +11,14 @@ use crate::http1::{Fields, Frame, Framing, ResponseHead};
 
 /// Why a request's body stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClientError {
+pub(crate) enum ClientError {
     Gone,
     /// Its framing is broken.
     Malformed,
 }
 
 /// The client's side, inbound.
-pub(super) trait RequestBody: Send {
+pub(crate) trait RequestBody: Send {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, ClientError>>;
 
     /// Whether nothing of the body was taken yet, so that the request can be sent anew.
@@ -29,7 +29,7 @@ pub(super) trait RequestBody: Send {
 }
 
 /// The client's side, outbound. Calls queue; `poll_flush` sends.
-pub(super) trait Responder: Send {
+pub(crate) trait Responder: Send {
     /// An interim answer.
     fn inform(&mut self, head: &ResponseHead);
 
@@ -54,7 +54,7 @@ pub(super) trait Responder: Send {
 
 /// Why an actor's answer stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ActorError {
+pub(crate) enum ActorError {
     /// The stream broke or ended; `silent`: before any byte of an answer; `code`: the HTTP/2 error that it gave.
     Broken { silent: bool, code: Option<u32> },
     /// It answered, but not in the protocol that the request needs.
@@ -62,7 +62,7 @@ pub(super) enum ActorError {
 }
 
 /// The actor's side, outbound.
-pub(super) trait ActorSend: Send {
+pub(crate) trait ActorSend: Send {
     fn data(&mut self, data: Bytes);
     fn end(&mut self, trailers: Option<Box<Fields>>);
     fn queued(&self) -> usize;
@@ -70,7 +70,7 @@ pub(super) trait ActorSend: Send {
 }
 
 /// The actor's side, inbound.
-pub(super) trait ActorRecv: Send {
+pub(crate) trait ActorRecv: Send {
     /// The next head, interim or final.
     fn poll_head(&mut self, cx: &mut Context<'_>, into: &mut ResponseHead) -> Poll<Result<(), ActorError>>;
 
