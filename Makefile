@@ -13,13 +13,13 @@ RUST   := -p atenet-engine -p atenet-net
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## set up, start a system of its own, wake real software through the whole path, report, clean up
+demo: ## set up, start a system of its own, wake real software through the whole path (DATAPLANE=agentgateway: the other one), report, clean up
 	@$(SETUP) system venv engine demo
-	@.venv/bin/python -m atenet.local.demo
+	@.venv/bin/python -m atenet.local.demo $(if $(DATAPLANE),--dataplane $(DATAPLANE))
 
 up: ## set up and leave the whole system running on this machine (ATE_HOME says where)
 	@$(SETUP) system venv engine
-	@$(ATE) up --allow-host-path $(CURDIR)/examples
+	@$(ATE) up --allow-host-path $(CURDIR)/examples $(if $(DATAPLANE),--dataplane $(DATAPLANE))
 
 down: ## stop what `make up` started
 	@$(SETUP) venv engine

@@ -5,15 +5,16 @@ import subprocess
 import sys
 
 import pytest
+from atenet.local.settings import DATAPLANES
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("dataplane", DATAPLANES)
 @pytest.mark.conformance("I-01", "I-17", "I-19", "I-23")
-def test_every_check_of_the_demo_passes() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "atenet.local.demo"], capture_output=True, text=True, check=False
-    )
+def test_every_check_of_the_demo_passes(dataplane: str) -> None:
+    command = [sys.executable, "-m", "atenet.local.demo", "--dataplane", dataplane]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     total = re.search(r"^(\d+) of (\d+) checks passed$", done.stdout, re.MULTILINE)
     assert total is not None, done.stdout

@@ -65,7 +65,6 @@ def test_curl_sends_what_it_is_told_and_shows_what_comes(running: Ate) -> None:
 @pytest.mark.conformance("I-06")
 def test_curl_reaches_another_port_through_a_connect(running: Ate) -> None:
     assert "count" in running.good("curl", "demo/one", "--port", "80").json
-    assert "count" in running.good("curl", "demo/one", "--port", "80", "--plaintext").json
 
 
 def test_curl_fails_as_curl_does_when_asked_to(running: Ate) -> None:

@@ -12,7 +12,7 @@ from atenet.cli.failure import BadInput
 from atenet.cli.home import address_of, home_option, running
 from atenet.cli.output import working
 from atenet.cli.refs import REF
-from atenet.client.request import Exchange, RouterRequest, exchange
+from atenet.client.request import ClientTls, Exchange, RouterRequest, exchange
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["curl"]
@@ -34,7 +34,7 @@ FAILED_STATUS = 22  # as curl exits with --fail
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Actor port: through a CONNECT. Default: 80."
 )
-@click.option("--plaintext", is_flag=True, help="Over HTTP instead of HTTPS.")
+@click.option("--plaintext", is_flag=True, help="Over HTTP instead of HTTPS; agentgateway only.")
 @home_option
 def curl(
     actor: pb.ObjectRef,
@@ -66,9 +66,9 @@ def curl(
         body=body,
         port=port,
     )
-    roots = None if plaintext else layout.home / "trust" / "service-dns.pem"
+    tls = None if plaintext else ClientTls.of(layout)
     with working(f"waiting for {request.actor}"):
-        answer = exchange(address_of(record, "router", kind), request, roots, max_time)
+        answer = exchange(address_of(record, "router", kind), request, tls, max_time)
     with answer:
         if verbose:
             _narrate(request, answer)

@@ -62,7 +62,9 @@ def _welcome(layout: Layout, ready: dict[str, Any]) -> None:
     count = sum(1 for p in ready["processes"] if p["name"].startswith("worker-"))
     workers = f"{count} worker{'s' if count != 1 else ''}"
     click.echo(f"up in {ready['ready_seconds']:.1f} s: ateapi, atelet, router, {workers}")
-    click.echo(f"  router  https://{router['https']}  http://{router['http']}")
+    plain = f"  http://{router['http']}" if "http" in router else ""
+    dataplane = ready["settings"]["dataplane"]
+    click.echo(f"  router  https://{router['https']}{plain}  ({dataplane})")
     click.echo(f"  state   {layout.home}")
     click.echo(
         "next: `ate template create -f FILE`, `ate actor create`, `ate curl`; `ate down` stops it"

@@ -12,8 +12,9 @@ from http import HTTPStatus
 from pathlib import Path
 
 from atenet.errors import AteError
+from atenet.local.layout import Layout
 
-__all__ = ["ACTOR_HEADER", "SERVER_NAME", "Exchange", "RouterRequest", "exchange"]
+__all__ = ["ACTOR_HEADER", "SERVER_NAME", "ClientTls", "Exchange", "RouterRequest", "exchange"]
 
 ACTOR_HEADER = "ate-target-actor"
 # What the router's certificate says, whatever address it is reached at.
@@ -85,18 +86,48 @@ class Exchange:
         self.close()
 
 
+@dataclass(frozen=True)
+class ClientTls:
+    """`roots`: the service-DNS bundle that the router is verified by; `credential`: key and chain shown to it."""
+
+    roots: Path
+    credential: Path | None = None
+
+    @classmethod
+    def of(cls, layout: Layout) -> ClientTls:
+        """How a person of this system speaks to its router."""
+        return cls(
+            roots=layout.home / "trust" / "service-dns.pem",
+            credential=layout.home / "identity" / "cli" / "pod.pem",
+        )
+
+    def context(self) -> ssl.SSLContext:
+        """Raises AteError naming a file that cannot be used."""
+        file = self.roots
+        try:
+            context = ssl.create_default_context(cafile=str(file))
+            if self.credential is not None:
+                file = self.credential
+                context.load_cert_chain(file)
+        except OSError as error:
+            raise AteError(
+                f"cannot use {file}: {error.strerror or error}",
+                hint="`ate up` makes what is missing",
+            ) from error
+        return context
+
+
 def exchange(
-    address: str, request: RouterRequest, roots: Path | None, timeout_seconds: float
+    address: str, request: RouterRequest, tls: ClientTls | None, timeout_seconds: float
 ) -> Exchange:
     """Sends the request to the router at `address` (`host:port`), returns once the head is here.
 
-    `roots`: the service-DNS bundle that the router is verified by; None = in the clear.
-    Raises AteError.
+    `tls` None: in the clear. Raises AteError.
     """
     host, _, port = address.rpartition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=timeout_seconds)
     try:
-        connection.sock = _open(host, int(port), request, roots, timeout_seconds)
+        connection.sock = _open(host, int(port), request, tls, timeout_seconds)
         connection.putrequest(
             request.method, request.path, skip_host=True, skip_accept_encoding=True
         )
@@ -117,15 +148,14 @@ def exchange(
 
 
 def _open(
-    host: str, port: int, request: RouterRequest, roots: Path | None, timeout_seconds: float
+    host: str, port: int, request: RouterRequest, tls: ClientTls | None, timeout_seconds: float
 ) -> socket.socket:
     """A connection to write the request on: TLS unless told otherwise, a CONNECT when there is a port."""
     opened: socket.socket = socket.create_connection((host, port), timeout_seconds)
     try:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if roots is not None:
-            context = ssl.create_default_context(cafile=str(roots))
-            opened = context.wrap_socket(opened, server_hostname=SERVER_NAME)
+        if tls is not None:
+            opened = tls.context().wrap_socket(opened, server_hostname=SERVER_NAME)
         if request.port is not None:
             _connect(opened, request)
     except BaseException:

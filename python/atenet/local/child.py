@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import json
 import logging
 import shutil
 import signal
@@ -57,6 +58,7 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._started = 0.0
         self._stop = asyncio.Event()
+        self._reported: dict[str, str] = {}
 
     @property
     def pid(self) -> int | None:
@@ -72,7 +74,7 @@ class Child:
             "restarts": self.past.restarts,
             "last_exit": self.last_exit,
             "uptime_seconds": round(time.monotonic() - self._started, 1) if self.pid else None,
-            "addresses": self.spec.addresses,
+            "addresses": {**self.spec.addresses, **self._reported},
             "log": str(self.log_file),
         }
 
@@ -150,9 +152,16 @@ class Child:
                 _signal(process, signal.SIGKILL)
                 return False
             await asyncio.sleep(_LOOK_SECONDS)
+        self._reported = self._read_reported()
         self.past = after_ready(self.past)
         self._enter(ChildState.READY)
         return True
+
+    def _read_reported(self) -> dict[str, str]:
+        if not self.spec.reported:
+            return {}
+        said = json.loads(self._ready_file.read_text())
+        return {what: str(said[what]) for what in self.spec.reported}
 
     def _enter(self, state: ChildState) -> None:
         self.state = state

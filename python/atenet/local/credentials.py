@@ -24,14 +24,16 @@ def issue(layout: Layout, settings: LocalSettings) -> Credentials:
     """Makes what is missing, renews what is due. Raises AteError naming a damaged file."""
     identity = LocalIdentity(layout.home)
     identity.ensure()
-    identity.credential("router", spiffe.ROUTER_ID)
-    identity.service_credential("router", [spiffe.ROUTER_SERVER_NAME, settings.address])
     identity.credential("cli", spiffe.CLI_ID)
     ca = layout.home / "ca"
     return Credentials(
         api_pod=identity.credential("ateapi", spiffe.API_ID),
         api_service=identity.service_credential(
             "ateapi", [spiffe.API_SERVER_NAME, settings.address]
+        ),
+        router_pod=identity.credential("router", spiffe.ROUTER_ID),
+        router_service=identity.service_credential(
+            "router", [spiffe.ROUTER_SERVER_NAME, settings.address]
         ),
         atelet=identity.credential("atelet", spiffe.ATELET_ID, node=NODE),
         worker=identity.credential("worker", spiffe.pod_id(NAMESPACE, POOL)),

@@ -60,6 +60,10 @@ class Layout:
         return self.config / "agentgateway.yaml"
 
     @property
+    def router_state(self) -> Path:
+        return self.home / "router"
+
+    @property
     def store(self) -> Path:
         return self.home / "ateapi" / "ate.db"
 
@@ -112,6 +116,7 @@ class Layout:
         return [
             self.home,
             self.config,
+            self.router_state,
             self.store.parent,
             self.snapshots,
             self.node.parent,

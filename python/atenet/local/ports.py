@@ -11,7 +11,7 @@ from pathlib import Path
 
 from atenet.errors import AteError
 from atenet.flags import flag_name
-from atenet.local.settings import PORTS, LocalSettings
+from atenet.local.settings import LocalSettings
 
 __all__ = ["beside_others", "settle"]
 
@@ -26,7 +26,7 @@ def settle(settings: LocalSettings) -> LocalSettings:
     Nothing is held: between this and the process's own bind another program may take a port, and
     then that process says so itself. Raises AteError.
     """
-    chosen = {name: getattr(settings, name) for name in PORTS}
+    chosen = {name: getattr(settings, name) for name in settings.ports}
     taken = {port for port in chosen.values() if port}
     for name, port in chosen.items():
         if port:

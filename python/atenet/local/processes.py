@@ -23,6 +23,9 @@ class ProcessSpec:
     name: str
     argv: tuple[str, ...]
     addresses: dict[str, str] = field(default_factory=dict)  # what -> host:port
+    reported: tuple[
+        str, ...
+    ] = ()  # further ones, which it picks itself and names in its ready file
     stop_rank: int  # lower ranks are stopped, and gone, before higher ones are told to
     stop_seconds: float  # after SIGTERM; then SIGKILL
 
@@ -33,6 +36,8 @@ class Credentials:
 
     api_pod: Path
     api_service: Path
+    router_pod: Path
+    router_service: Path
     atelet: Path
     worker: Path
     pod_roots: Path
@@ -50,7 +55,7 @@ def plan(layout: Layout, settings: LocalSettings, creds: Credentials) -> list[Pr
         _ateapi(layout, settings, creds),
         _atelet(layout, settings, creds),
         *(_worker(layout, settings, creds, number) for number in numbers),
-        _router(layout, settings),
+        _router(layout, settings, creds),
     ]
 
 
@@ -146,16 +151,36 @@ def _worker(
     )
 
 
-def _router(layout: Layout, settings: LocalSettings) -> ProcessSpec:
-    at = {
-        "https": settings.https_port,
-        "connect-tls": settings.connect_tls_port,
-        "http": settings.http_port,
-        "connect": settings.connect_port,
-        "stats": settings.stats_port,
-        "readiness": settings.readiness_port,
+def _router(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
+    ports = {
+        what: getattr(settings, name) for what, name in _ROUTER_PORTS if name in settings.ports
     }
-    argv = _command(
+    envoy = settings.dataplane == "envoy"
+    return ProcessSpec(
+        name="router",
+        argv=_envoy(layout, settings, creds) if envoy else _agentgateway(layout, settings),
+        addresses={what: f"{settings.address}:{port}" for what, port in ports.items()},
+        reported=("readiness", "status", "envoy_admin") if envoy else (),
+        stop_rank=0,
+        stop_seconds=settings.drain_delay + drain_limit(settings) + 5,
+    )
+
+
+_ROUTER_PORTS = (
+    ("https", "https_port"),
+    ("connect-tls", "connect_tls_port"),
+    ("http", "http_port"),
+    ("connect", "connect_port"),
+    ("stats", "stats_port"),
+    ("readiness", "readiness_port"),
+)
+
+# Enough for one machine's own requests; each thread has its own connection to each worker.
+_ENVOY_THREADS = 2
+
+
+def _agentgateway(layout: Layout, settings: LocalSettings) -> tuple[str, ...]:
+    return _command(
         "atenet",
         "agentgateway",
         *("-f", layout.router_config),
@@ -163,10 +188,37 @@ def _router(layout: Layout, settings: LocalSettings) -> ProcessSpec:
         *("--ready-file", layout.ready_file("router")),
         *("--log-level", settings.log_level),
     )
-    return ProcessSpec(
-        name="router",
-        argv=argv,
-        addresses={what: f"{settings.address}:{port}" for what, port in at.items()},
-        stop_rank=0,
-        stop_seconds=drain_limit(settings) + 5,
-    )
+
+
+def _envoy(layout: Layout, settings: LocalSettings, creds: Credentials) -> tuple[str, ...]:
+    # What only Envoy and the router beside it say to each other is on ports that nobody else needs to know.
+    between = {"--port-xds": "0", "--port-extproc": "0", "--status-port": "0"}
+    given: dict[str, str | Path] = {
+        "--mode": "ingress",
+        "--run-envoy": "true",
+        "--envoy-concurrency": str(_ENVOY_THREADS),
+        "--state-dir": layout.router_state,
+        "--listen-address": settings.address,
+        "--port-https": str(settings.https_port),
+        "--port-connect-tls": str(settings.connect_tls_port),
+        "--metrics-listen-addr": f"{settings.address}:{settings.stats_port}",
+        **between,
+        "--envoy-admin-address": "127.0.0.1:0",
+        "--ateapi-address": f"{settings.address}:{settings.api_port}",
+        "--ateapi-ca-file": creds.service_roots,
+        "--ateapi-client-cert": creds.router_pod,
+        "--envoy-cert-path": creds.router_service,
+        "--ingress-client-ca-file": creds.pod_roots,
+        "--ingress-allowed-spiffe-ids": spiffe.CLI_ID,
+        "--upstream-credential-bundle": creds.router_pod,
+        "--upstream-trust-bundle": creds.pod_roots,
+        "--worker-port": str(settings.tunnel_port),
+        "--actor-idle-timeout": f"{settings.pool_idle:g}s",
+        "--parked-request-budget": f"{settings.park_budget:g}s",
+        "--parked-request-max": str(settings.park_max),
+        "--drain-delay": f"{settings.drain_delay:g}s",
+        "--drain-timeout": f"{drain_limit(settings):g}s",
+        "--ready-file": layout.ready_file("router"),
+        "--log-level": settings.log_level,
+    }
+    return _command("atenet", "router", *(word for pair in given.items() for word in pair))

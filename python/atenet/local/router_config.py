@@ -20,8 +20,8 @@ _DRAIN_SECONDS = 10.0
 
 
 def drain_limit(settings: LocalSettings) -> float:
-    """Seconds from SIGTERM to the router's end at the latest."""
-    return settings.drain_delay + settings.park_budget + _DRAIN_SECONDS
+    """Seconds that the router's drain takes at most, once its delay is over."""
+    return settings.park_budget + _DRAIN_SECONDS
 
 
 def render(layout: Layout, settings: LocalSettings) -> str:
@@ -39,7 +39,9 @@ def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
             "statsAddr": f"{settings.address}:{settings.stats_port}",
             "readinessAddr": f"{settings.address}:{settings.readiness_port}",
             "connectionMinTerminationDeadline": _duration(settings.drain_delay),
-            "connectionTerminationDeadline": _duration(drain_limit(settings)),
+            "connectionTerminationDeadline": _duration(
+                settings.drain_delay + drain_limit(settings)
+            ),
             "backend": {"poolIdleTimeout": _duration(settings.pool_idle)},
         },
         "gateways": {

@@ -10,13 +10,16 @@ from typing import Any
 from atenet.errors import AteError
 from atenet.flags import flag, flag_name, seconds
 
-__all__ = ["PORTS", "LocalSettings"]
+__all__ = ["DATAPLANES", "LocalSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSettings:
     """The whole local system. Ports may be 0: a free one. Durations are seconds."""
 
+    dataplane: str = flag(
+        "Who carries requests: envoy (clients show a certificate) or agentgateway.", default="envoy"
+    )
     workers: int = flag("How many workers to run.", default=2)
     slots: int = flag("How many actors each worker holds at a time.", default=4)
     address: str = flag(
@@ -27,8 +30,8 @@ class LocalSettings:
     )
     https_port: int = flag("Router: HTTPS.", default=8443)
     connect_tls_port: int = flag("Router: CONNECT over TLS.", default=8444)
-    http_port: int = flag("Router: plaintext HTTP.", default=8080)
-    connect_port: int = flag("Router: plaintext CONNECT.", default=8081)
+    http_port: int = flag("Router: plaintext HTTP; agentgateway only.", default=8080)
+    connect_port: int = flag("Router: plaintext CONNECT; agentgateway only.", default=8081)
     stats_port: int = flag("Router: /metrics.", default=15020)
     readiness_port: int = flag("Router: /readyz.", default=15021)
     api_port: int = flag("ateapi: the control plane's gRPC.", default=7443)
@@ -38,7 +41,11 @@ class LocalSettings:
     )
     atelet_port: int = flag("atelet: the node agent's gRPC.", default=7444)
     tunnel_port: int = flag("Workers: atunnel, on each worker's own address.", default=8443)
-    cache_ttl: float = flag("Router: how long an assignment is reused.", default=5.0, kind=seconds)
+    cache_ttl: float = flag(
+        "Router: how long an assignment is reused; agentgateway only: Envoy asks for each request.",
+        default=5.0,
+        kind=seconds,
+    )
     park_budget: float = flag(
         "Router: how long a request may wait for room.", default=5.0, kind=seconds
     )
@@ -67,12 +74,24 @@ class LocalSettings:
     )
     log_level: str = flag("debug, info, warning or error.", default="info")
 
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """The names of the ports on --address that this system uses."""
+        return tuple(
+            name for name in PORTS if self.dataplane != "envoy" or name not in _PLAIN_PORTS
+        )
+
     def worker_address(self, number: int) -> str:
         """The address of worker `number` (from 1)."""
         return str(ipaddress.ip_network(self.worker_network)[number])
 
     def __post_init__(self) -> None:
         """Raises AteError naming the flag that cannot be."""
+        if self.dataplane not in DATAPLANES:
+            raise AteError(
+                f"--dataplane: {self.dataplane!r} is not one of {', '.join(DATAPLANES)}",
+                hint=f"use {DATAPLANES[0]}, unless you want the other one",
+            )
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
@@ -119,7 +138,7 @@ class LocalSettings:
 
     def _check_ports(self) -> None:
         seen: dict[int, str] = {}
-        for name in PORTS:
+        for name in self.ports:
             port = getattr(self, name)
             if port and port in seen:
                 raise AteError(
@@ -128,6 +147,8 @@ class LocalSettings:
                 )
             seen[port] = name
 
+
+DATAPLANES = ("envoy", "agentgateway")
 
 # Ports on --address. The tunnel port is on the workers' own addresses.
 PORTS = (
@@ -142,6 +163,9 @@ PORTS = (
     "api_issuer_port",
     "atelet_port",
 )
+
+# What only the native dataplane serves.
+_PLAIN_PORTS = ("http_port", "connect_port", "readiness_port")
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
     ("workers", 1, 200),

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from atenet.client import RouterRequest, exchange
-from atenet.client.request import SERVER_NAME
+from atenet.client.request import SERVER_NAME, ClientTls
 from atenet.errors import AteError
+from atenet.identity import spiffe
 from atenet.identity.local import LocalIdentity
+from atenet.local.layout import Layout
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-a: 1\r\nx-a: 2\r\n\r\nhi"
 
@@ -121,12 +123,36 @@ def test_the_router_must_prove_its_name(tmp_path: Path) -> None:
         context.load_cert_chain(bundle)
         with router(OK, context=context) as end:
             if good:
-                with exchange(end.address, request, roots, 5) as answer:
+                with exchange(end.address, request, ClientTls(roots), 5) as answer:
                     assert answer.read() == b"hi"
             else:
                 with pytest.raises(AteError, match="certificate verify failed"):
-                    exchange(end.address, request, roots, 5)
+                    exchange(end.address, request, ClientTls(roots), 5)
                 assert end.heads == []
+
+
+def test_the_router_gets_to_see_the_clients_certificate(tmp_path: Path) -> None:
+    identity = LocalIdentity(tmp_path / "state")
+    identity.ensure()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(identity.service_credential("r", [SERVER_NAME]))
+    context.load_verify_locations(identity.trust("pod-identity"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    identity.credential("cli", spiffe.CLI_ID)
+    layout = Layout(tmp_path / "state")
+    with router(OK, context=context) as end:
+        request = RouterRequest(actor="demo/one")
+        with exchange(end.address, request, ClientTls.of(layout), 5) as answer:
+            assert answer.read() == b"hi"
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    identity = LocalIdentity(tmp_path / "state")
+    identity.ensure()
+    roots, missing = identity.trust("service-dns"), tmp_path / "none.pem"
+    for tls in (ClientTls(missing), ClientTls(roots, missing)):
+        with pytest.raises(AteError, match=r"cannot use .*none\.pem"):
+            tls.context()
 
 
 def test_nobody_there_and_nobody_answering_are_told_apart() -> None:

@@ -32,9 +32,9 @@ def test_a_taken_worker_address_is_named_too() -> None:
 
 
 def test_zero_becomes_distinct_ports_below_the_ephemeral_range() -> None:
-    settled = settle(LocalSettings(**FREE))
-    ports = [getattr(settled, name) for name in PORTS]
-    assert len(set(ports)) == len(PORTS)
+    settled = settle(LocalSettings(dataplane="agentgateway", **FREE))
+    ports = [getattr(settled, name) for name in settled.ports]
+    assert len(set(ports)) == len(settled.ports)
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert low > 21000, "this kernel's ephemeral range leaves no room; the next line would lie"
     assert all(0 < port < low for port in ports)

@@ -7,7 +7,7 @@ import pytest
 from atenet.flags import flag_name
 from atenet.local.layout import Layout
 from atenet.local.processes import Credentials, plan
-from atenet.local.settings import PORTS, LocalSettings
+from atenet.local.settings import DATAPLANES, PORTS, LocalSettings
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "ports.md").read_text()
 
@@ -24,7 +24,12 @@ def test_every_address_of_every_process_has_a_row() -> None:
     anything = Path("/x")
     names = (field.name for field in dataclasses.fields(Credentials))
     creds = Credentials(**{n: (anything, anything) if n == "actor_ca" else anything for n in names})
-    for spec in plan(Layout(anything), LocalSettings(workers=1), creds):
+    specs = [
+        spec
+        for dataplane in DATAPLANES
+        for spec in plan(Layout(anything), LocalSettings(dataplane=dataplane, workers=1), creds)
+    ]
+    for spec in specs:
         process = spec.name.replace("worker-1", "worker-N")
         for what, address in spec.addresses.items():
             row = f"| {process} | `{what}` | {address.replace('127.1.0.1', '127.1.0.N')} |"

@@ -10,37 +10,42 @@ from atenet.atelet.main import main as atelet
 from atenet.cli.atenet import atenet
 from atenet.local.layout import Layout
 from atenet.local.processes import Credentials, ProcessSpec, plan
-from atenet.local.settings import LocalSettings
+from atenet.local.settings import DATAPLANES, LocalSettings
 from atenet.worker.main import main as ateworker
 
 COMMANDS = {"ateapi": ateapi, "atelet": atelet, "ateworker": ateworker, "atenet": atenet}
 
 
-@pytest.fixture
-def specs(tmp_path: Path) -> list[ProcessSpec]:
+@pytest.fixture(params=DATAPLANES)
+def specs(request: pytest.FixtureRequest, tmp_path: Path) -> list[ProcessSpec]:
     creds = Credentials(
         api_pod=tmp_path / "a.pem",
         api_service=tmp_path / "b.pem",
+        router_pod=tmp_path / "h.pem",
+        router_service=tmp_path / "i.pem",
         atelet=tmp_path / "c.pem",
         worker=tmp_path / "d.pem",
         pod_roots=tmp_path / "e.pem",
         service_roots=tmp_path / "f.pem",
         actor_ca=(tmp_path / "g.crt", tmp_path / "g.key"),
     )
-    settings = LocalSettings(workers=3, allow_host_path=(tmp_path,), suspend_grace=0.5)
+    settings = LocalSettings(
+        dataplane=request.param, workers=3, allow_host_path=(tmp_path,), suspend_grace=0.5
+    )
     return plan(Layout(tmp_path), settings, creds)
 
 
 def test_every_command_line_parses(specs: list[ProcessSpec]) -> None:
     for spec in specs:
         script, *arguments = spec.argv
-        _parse(COMMANDS[Path(script).name], arguments)
+        _parse(COMMANDS[Path(script).name], list(arguments))
 
 
 def _parse(command: click.Command, arguments: list[str]) -> None:
     """Runs click's parser down to the command that would be called."""
-    if isinstance(command, click.Group):
-        name, *arguments = arguments
+    while isinstance(command, click.Group):
+        # `atenet router --mode ...` is the command `run` of that group.
+        name = "run" if arguments[0].startswith("-") else arguments.pop(0)
         inner = command.get_command(click.Context(command), name)
         assert inner is not None, f"no command {name}"
         command = inner
@@ -60,6 +65,15 @@ def test_the_router_goes_first_and_the_control_plane_last(specs: list[ProcessSpe
 def test_no_two_processes_serve_on_one_address(specs: list[ProcessSpec]) -> None:
     addresses = [address for spec in specs for address in spec.addresses.values()]
     assert len(addresses) == len(set(addresses))
+
+
+def test_each_dataplane_serves_what_it_has(specs: list[ProcessSpec]) -> None:
+    router = next(spec for spec in specs if spec.name == "router")
+    native = {"https", "connect-tls", "http", "connect", "stats", "readiness"}
+    # Envoy's clients show a certificate, so nothing is served in the clear; the page of probes is at /metrics' port.
+    assert set(router.addresses) == (
+        native if "agentgateway" in router.argv else {"https", "connect-tls", "stats"}
+    )
 
 
 def test_workers_outlive_the_grace_of_their_actors(specs: list[ProcessSpec]) -> None:

@@ -32,7 +32,9 @@ def test_the_defaults_are_what_the_documents_say() -> None:
         ({"worker_network": "10.0.0.0/24"}, "--worker-network"),
         ({"worker_network": "127.1.0.1/24"}, "--worker-network"),
         ({"worker_network": "127.1.0.0/30", "workers": 3}, "--worker-network"),
-        ({"https_port": 9000, "http_port": 9000}, "--http-port"),
+        ({"https_port": 9000, "connect_tls_port": 9000}, "--connect-tls-port"),
+        ({"https_port": 9000, "http_port": 9000, "dataplane": "agentgateway"}, "--http-port"),
+        ({"dataplane": "nginx"}, "--dataplane"),
         ({"allow_host_path": (Path("/does/not/exist"),)}, "--allow-host-path"),
         ({"allow_host_path": (Path(),)}, "--allow-host-path"),
         ({"park_budget": 0.0}, "--park-budget"),
@@ -43,6 +45,12 @@ def test_what_cannot_be_is_named_by_its_flag_with_a_hint(wrong: dict[str, Any], 
         LocalSettings(**wrong)
     assert caught.value.message.startswith(f"{flag}:")
     assert caught.value.hint
+
+
+def test_a_port_that_the_dataplane_does_not_serve_is_nobodys() -> None:
+    given = LocalSettings(https_port=9000, http_port=9000)
+    assert "http_port" not in given.ports
+    assert set(LocalSettings(dataplane="agentgateway").ports) == set(PORTS)
 
 
 def test_any_number_of_ports_may_be_free_ones() -> None:

@@ -27,12 +27,12 @@ _CHECKS: tuple[tuple[str, Callable[[World], str]], ...] = (
 )
 
 
-def run(*, keep: bool) -> int:
+def run(*, dataplane: str, keep: bool) -> int:
     """Prints the report; returns 0 when every promise was kept, else 1. Raises AteError."""
     software = find_software()
-    click.echo("starting a system of two workers with two slots each ...")
+    click.echo(f"starting a system of two workers with two slots each, on {dataplane} ...")
     report = Report()
-    with running_world(software, keep=keep) as world:
+    with running_world(software, dataplane=dataplane, keep=keep) as world:
         report.check("the system is up", lambda: f"{world.ready['ready_seconds']:.1f} s")
         for promise, look in _CHECKS:
             report.check(promise, lambda look=look: look(world))  # type: ignore[misc]

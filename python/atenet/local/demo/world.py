@@ -15,7 +15,14 @@ from typing import Any
 
 from atenet.cli.control import DEADLINE_SECONDS, calling, control
 from atenet.cli.home import address_of
-from atenet.client.request import ACTOR_HEADER, SERVER_NAME, Exchange, RouterRequest, exchange
+from atenet.client.request import (
+    ACTOR_HEADER,
+    SERVER_NAME,
+    ClientTls,
+    Exchange,
+    RouterRequest,
+    exchange,
+)
 from atenet.errors import AteError
 from atenet.local.demo.software import ATESPACE, Software
 from atenet.local.ports import beside_others
@@ -59,7 +66,8 @@ class World:
         self.ready = ready
         self.stub = stub
         self.router = address_of(ready, "router", "https")
-        self._roots = system.layout.home / "trust" / "service-dns.pem"
+        self.dataplane = str(ready["settings"]["dataplane"])
+        self._tls = ClientTls.of(system.layout)
         self._metrics = f"http://{address_of(ready, 'ateapi', 'stats')}/metrics"
 
     # ------------------------------------------------------------ requests
@@ -67,12 +75,12 @@ class World:
     def request(self, actor: str, path: str = "/", method: str = "GET", **more: Any) -> Answer:
         """One request over HTTPS on a connection of its own. `actor` is a name in the demo's atespace."""
         wanted = RouterRequest(actor=f"{ATESPACE}/{actor}", path=path, method=method, **more)
-        return Answer(exchange(self.router, wanted, self._roots, _TIMEOUT_SECONDS))
+        return Answer(exchange(self.router, wanted, self._tls, _TIMEOUT_SECONDS))
 
     @contextmanager
     def connection(self) -> Iterator[http.client.HTTPSConnection]:
         """A kept-alive HTTPS connection to the router."""
-        context = ssl.create_default_context(cafile=str(self._roots))
+        context = self._tls.context()
         host, _, port = self.router.rpartition(":")
         opened = _NamedConnection(host, int(port), context=context, timeout=_TIMEOUT_SECONDS)
         try:
@@ -146,15 +154,19 @@ def actor_headers(name: str) -> dict[str, str]:
 
 
 @contextmanager
-def running_world(software: Software, *, keep: bool) -> Iterator[World]:
+def running_world(software: Software, *, dataplane: str, keep: bool) -> Iterator[World]:
     """Starts a system of two workers with two slots each; takes everything away at the end."""
     with ExitStack() as stack:
         home = Path(tempfile.mkdtemp(prefix="ate-demo-"))
         if not keep:
             stack.callback(shutil.rmtree, home, ignore_errors=True)
-        settings = beside_others(
-            LocalSettings(workers=_WORKERS, slots=_SLOTS, allow_host_path=software.host_paths)
+        wanted = LocalSettings(
+            dataplane=dataplane,
+            workers=_WORKERS,
+            slots=_SLOTS,
+            allow_host_path=software.host_paths,
         )
+        settings = beside_others(wanted)
         system = LocalSystem(home)
         stack.callback(lambda: list(system.stop()))
         ready = list(system.start(settings))[-1]
