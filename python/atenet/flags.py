@@ -18,8 +18,8 @@ __all__ = ["flag", "flag_name", "options_for", "seconds"]
 
 _S = TypeVar("_S")
 _REQUIRED = dataclasses.MISSING
-_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|)")
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
 
 
 def flag(
@@ -35,7 +35,7 @@ def flag_name(field: str) -> str:
 
 
 def seconds(text: str | float) -> float:
-    """`5s`, `250ms`, `2m` or a bare number of seconds."""
+    """`5s`, `250ms`, `2m`, `1h`, `90d` or a bare number of seconds."""
     match = _DURATION.fullmatch(str(text))
     if match is None:
         raise ValueError(f"{text!r} is not a duration such as 5s or 250ms")

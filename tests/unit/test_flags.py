@@ -79,13 +79,15 @@ def test_help_tells_every_flag_and_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("5s", 5), ("250ms", 0.25), ("2m", 120), ("1.5", 1.5), (3, 3), ("0s", 0)]
+    ("text", "value"),
+    [("5s", 5), ("250ms", 0.25), ("2m", 120), ("1.5", 1.5), (3, 3), ("0s", 0)]
+    + [("1h", 3600), ("90d", 90 * 86400)],
 )
 def test_durations(text: str | float, value: float) -> None:
     assert seconds(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "s", "-1s", "1 s", "1h", "1e3", "nan", "5S"])
+@pytest.mark.parametrize("text", ["", "s", "-1s", "1 s", "1w", "1e3", "nan", "5S"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         seconds(text)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import click
 
-from atenet import daemon
 from atenet.ateapi.mint import keyring
 from atenet.ateapi.mint import keys as signing_keys
 from atenet.ateapi.settings import StoreSettings
 from atenet.ateapi.store import Store
-from atenet.ateapi.store.opening import open_store
+from atenet.ateapi.store_command import with_store
 from atenet.errors import AteError
 from atenet.flags import options_for, seconds
 
@@ -40,7 +38,7 @@ def list_keys(settings: StoreSettings) -> None:
             since = datetime.fromtimestamp(key.signs_from, UTC)
             click.echo(f"{key.kid}  {state:<9}  signs from {since:%Y-%m-%d %H:%M:%S} UTC")
 
-    _with_store(settings, show)
+    with_store(settings, show)
 
 
 @keys.command()
@@ -60,7 +58,7 @@ def rotate(settings: StoreSettings, ahead: float) -> None:
         made = await signing_keys.rotate(store, now, ahead=ahead)
         click.echo(f"{made.kid} signs in {made.signs_from - now:g} s")
 
-    _with_store(settings, turn)
+    with_store(settings, turn)
 
 
 @keys.command()
@@ -75,15 +73,4 @@ def revoke(settings: StoreSettings, kid: str) -> None:
             raise AteError(f"there is no key {kid}", hint="`ateapi keys list` shows them")
         click.echo(f"{kid} is gone")
 
-    _with_store(settings, end)
-
-
-def _with_store(settings: StoreSettings, work: Callable[[Store], Awaitable[None]]) -> None:
-    async def once(_stop: daemon.Stop) -> None:
-        store = await open_store(settings.store_location)
-        try:
-            await work(store)
-        finally:
-            await store.close()
-
-    daemon.run("ateapi", settings.log_level, once)
+    with_store(settings, end)

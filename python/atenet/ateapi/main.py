@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from atenet import __version__, daemon
+from atenet.ateapi.audit_command import audit
 from atenet.ateapi.keys_command import keys
 from atenet.ateapi.process import run
 from atenet.ateapi.settings import Settings, StoreSettings
@@ -40,4 +41,5 @@ def migrate(settings: StoreSettings) -> None:
     daemon.run("ateapi", settings.log_level, once)
 
 
+main.add_command(audit)
 main.add_command(keys)

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client import generate_latest as _generate
 
+from atenet.ateapi.store import WorkerTotals
 from atenet.proto import atelet_pb2 as node_pb
 
-__all__ = ["Metrics"]
+__all__ = ["MethodMetrics", "Metrics"]
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class MethodMetrics:
+    """What one method's calls come to."""
+
+    def __init__(self, counter: Callable[[str], Counter], seconds: Histogram) -> None:
+        self._counter = counter
+        self._seconds = seconds
+        self._codes: dict[str, Counter] = {}
+
+    def answered(self, code: str, seconds: float) -> None:
+        counted = self._codes.get(code)
+        if counted is None:
+            counted = self._codes[code] = self._counter(code)
+        counted.inc()
+        self._seconds.observe(seconds)
 
 
 class Metrics:
@@ -19,6 +38,31 @@ class Metrics:
             "ateapi_calls",
             "Calls answered, by method and gRPC code.",
             ("service", "method", "code"),
+            registry=self.registry,
+        )
+        self._call_seconds = Histogram(
+            "ateapi_call_duration_seconds",
+            "From a call's arrival to its answer, by method.",
+            ("service", "method"),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._claims = Counter(
+            "ateapi_claims",
+            "Attempts to claim a slot, by outcome.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        self._slots = Gauge(
+            "ateapi_slots",
+            "Slots of all workers that take starts (capacity), and of all workers (claimed).",
+            ("kind",),
+            registry=self.registry,
+        )
+        self._workers = Gauge(
+            "ateapi_workers",
+            "Workers by what they are for new actors.",
+            ("state",),
             registry=self.registry,
         )
         self._resumes = Counter(
@@ -57,9 +101,21 @@ class Metrics:
             "ateapi_operations_running", "Workflows running now.", registry=self.registry
         )
 
-    def counter(self, service: str, method: str, code: str) -> Counter:
-        """The counter of one outcome, to be kept by who counts often."""
-        return self._calls.labels(service, method, code)
+    def of_method(self, service: str, method: str) -> MethodMetrics:
+        """To be kept by who answers it: finding a label costs more than counting."""
+        return MethodMetrics(
+            lambda code: self._calls.labels(service, method, code),
+            self._call_seconds.labels(service, method),
+        )
+
+    def claimed(self, *, granted: bool) -> None:
+        self._claims.labels("granted" if granted else "no_room").inc()
+
+    def capacity(self, totals: WorkerTotals) -> None:
+        for state in ("active", "draining", "lost"):
+            self._workers.labels(state).set(getattr(totals, state))
+        self._slots.labels("capacity").set(totals.slots)
+        self._slots.labels("claimed").set(totals.claimed)
 
     def resumed(self) -> None:
         self._resumes.inc()

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from atenet.ateapi.tracing import Tracing, ended
 from atenet.identity.spiffe import ATELET_ID, pod_dns_name
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import atelet_pb2 as node_pb
@@ -51,9 +52,10 @@ def handle_for(actor: pb.Actor, *, epoch: int | None = None) -> node_pb.ActorHan
 class Nodes:
     """Dials node agents by their endpoint; whoever answers must be atelet."""
 
-    def __init__(self, credential: Path, roots: Path) -> None:
+    def __init__(self, credential: Path, roots: Path, tracing: Tracing | None = None) -> None:
         self._credential = credential
         self._roots = roots
+        self._tracing = tracing or Tracing()
         self._stubs: dict[str, tuple[MtlsChannel, Any]] = {}
 
     async def start(
@@ -77,7 +79,7 @@ class Nodes:
                 snapshot_uri=snapshot.snapshot_uri,
                 content_scope=snapshot.content_scope,
             )
-        answer = await _ask(call, request, _START_SECONDS + probes)
+        answer = await self._ask(call, request, _START_SECONDS + probes)
         timings: node_pb.StartTimings = answer.timings
         return timings
 
@@ -97,29 +99,40 @@ class Nodes:
         request = node_pb.CheckpointRequest(
             handle=handle, snapshot_uri=uri, content_scope=scope, if_idle_ms=if_idle_ms
         )
-        answer = await _ask(self._stub(endpoint).Checkpoint, request, _CHECKPOINT_SECONDS)
+        answer = await self._ask(self._stub(endpoint).Checkpoint, request, _CHECKPOINT_SECONDS)
         return not answer.in_use
 
     async def pause(self, endpoint: str, handle: node_pb.ActorHandle) -> None:
         """Closes its ingress and freezes it. Raises NodeError."""
         request = node_pb.PauseRequest(handle=handle)
-        await _ask(self._stub(endpoint).Pause, request, _PAUSE_SECONDS)
+        await self._ask(self._stub(endpoint).Pause, request, _PAUSE_SECONDS)
 
     async def thaw(self, endpoint: str, handle: node_pb.ActorHandle) -> None:
         """Lets it go on and opens its ingress. Raises NodeError."""
-        await _ask(self._stub(endpoint).Thaw, node_pb.ThawRequest(handle=handle), _THAW_SECONDS)
+        await self._ask(
+            self._stub(endpoint).Thaw, node_pb.ThawRequest(handle=handle), _THAW_SECONDS
+        )
 
     async def terminate(
         self, endpoint: str, handle: node_pb.ActorHandle, *, seconds: float = _TERMINATE_SECONDS
     ) -> None:
         """Stops the actor and forgets what was not stored. Raises NodeError."""
         request = node_pb.TerminateRequest(handle=handle)
-        await _ask(self._stub(endpoint).Terminate, request, seconds)
+        await self._ask(self._stub(endpoint).Terminate, request, seconds)
 
     async def close(self) -> None:
         for channel, _ in self._stubs.values():
             await channel.close()
         self._stubs.clear()
+
+    async def _ask(self, call: Any, request: Any, seconds: float) -> Any:
+        method = type(request).__name__.removesuffix("Request")
+        with self._tracing.asking(f"atelet.Atelet/{method}", request.handle) as (span, metadata):
+            try:
+                return await call(request, timeout=seconds, metadata=metadata)
+            except grpc.aio.AioRpcError as e:
+                ended(span, e.code().name)
+                raise NodeError(e.code(), e.details() or "") from e
 
     def _stub(self, endpoint: str) -> Any:
         found = self._stubs.get(endpoint)
@@ -132,10 +145,3 @@ class Nodes:
             )
             found = self._stubs[endpoint] = (channel, node_grpc.AteletStub(channel))
         return found[1]
-
-
-async def _ask(call: Any, request: Any, seconds: float) -> Any:
-    try:
-        return await call(request, timeout=seconds)
-    except grpc.aio.AioRpcError as e:
-        raise NodeError(e.code(), e.details() or "") from e

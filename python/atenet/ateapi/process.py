@@ -8,12 +8,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 
+from atenet.ateapi.audit import Keeper
 from atenet.ateapi.callers import Access
 from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.mint import CertificateMint, TokenMint
 from atenet.ateapi.mint import keys as signing_keys
 from atenet.ateapi.mint.issuer import IssuerServer
 from atenet.ateapi.nodes import Nodes
+from atenet.ateapi.observed import ObservedStore
 from atenet.ateapi.oidc import verifier_for
 from atenet.ateapi.roles import DEFAULT_BINDINGS, Roles
 from atenet.ateapi.service import Api
@@ -22,8 +24,9 @@ from atenet.ateapi.service.table import add_services
 from atenet.ateapi.settings import Settings
 from atenet.ateapi.snapshots import SnapshotStore, Sweeper
 from atenet.ateapi.stats import StatsServer
-from atenet.ateapi.store import Store
+from atenet.ateapi.store import BusyError, Store
 from atenet.ateapi.store.opening import open_store
+from atenet.ateapi.tracing import Tracing, tracing_to
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
 from atenet.daemon import Stop, announce_ready
@@ -32,6 +35,7 @@ from atenet.rpc import MtlsServer, also_without_certificates, mtls_server
 __all__ = ["run", "serving"]
 
 _log = logging.getLogger(__name__)
+_CAPACITY_SECONDS = 2.0
 
 
 async def run(settings: Settings, stop: Stop) -> None:
@@ -46,10 +50,12 @@ async def run(settings: Settings, stop: Stop) -> None:
 async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
     """The running control plane; yields its bound addresses (`grpc`, `tokens`, `stats`, `issuer`)."""
     certificates = _certificates(settings)
-    store = await open_store(settings.store_location)
-    nodes = Nodes(settings.client_credential, settings.node_roots)
+    tracing = _tracing(settings)
+    store = ObservedStore(await open_store(settings.store_location), tracing, time.time)
+    nodes = Nodes(settings.client_credential, settings.node_roots, tracing)
     try:
         api = _api(settings, store, nodes)
+        api.tracing = tracing
         api.certificates, api.tokens = certificates, await _tokens(settings, store)
         server = mtls_server(
             settings.listen,
@@ -62,11 +68,12 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
             StatsServer(settings.stats_listen, api.metrics) as stats,
             _issuer(settings, api.tokens) as issuer,
         ):
-            async with _started(api, server, health, settings.drain_timeout):
+            async with _started(api, server, health, settings):
                 yield {**addresses, "stats": stats.address, **issuer}
     finally:
         await nodes.close()
         await store.close()
+        await tracing.close()
 
 
 def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
@@ -99,7 +106,7 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
 
 @contextlib.asynccontextmanager
 async def _started(
-    api: Api, server: MtlsServer, health: Health, drain_timeout: float
+    api: Api, server: MtlsServer, health: Health, settings: Settings
 ) -> AsyncIterator[None]:
     """Serves and watches; on leaving: not healthy, no new calls, running ones and workflows end."""
     await api.watch.started()
@@ -108,18 +115,33 @@ async def _started(
     background = [
         asyncio.create_task(api.watch.run(), name="watch"),
         asyncio.create_task(api.context.sweeper.run(), name="sweeper"),
+        asyncio.create_task(_count_capacity(api), name="capacity"),
+        asyncio.create_task(Keeper(api.store, settings.audit_keep, api.clock).run(), name="audit"),
     ]
     try:
         yield
     finally:
-        deadline = time.monotonic() + drain_timeout
+        deadline = time.monotonic() + settings.drain_timeout
         health.drain()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        await server.server.stop(drain_timeout)
+        await server.server.stop(settings.drain_timeout)
         await api.operations.drain(max(0.0, deadline - time.monotonic()))
         await api.watch.close()
+
+
+async def _count_capacity(api: Api) -> None:
+    """What /metrics shows of workers and slots is this old at most."""
+    while True:
+        with contextlib.suppress(BusyError):
+            api.metrics.capacity(await api.store.read(lambda tx: tx.workers.totals()))
+        await asyncio.sleep(_CAPACITY_SECONDS)
+
+
+def _tracing(settings: Settings) -> Tracing:
+    collector = settings.otlp_collector_address
+    return tracing_to(str(collector) if collector else None, settings.trace_sampling)
 
 
 def _token_address(settings: Settings, server: MtlsServer) -> dict[str, str]:

@@ -103,6 +103,19 @@ class Settings:
         default=60.0,
         kind=seconds,
     )
+    audit_keep: float = flag(
+        "How long entries of the audit log are kept, a day at least.",
+        default=90 * 86400.0,
+        kind=seconds,
+    )
+    otlp_collector_address: Address | None = flag(
+        "OTLP collector for spans (over HTTP), <host>:<port>; without it: none.",
+        default=None,
+        kind=Address.parse,
+    )
+    trace_sampling: float = flag(
+        "The share of calls without a caller's trace that begin one, 0 to 1.", default=1.0
+    )
     drain_timeout: float = flag(
         "How long calls and workflows may take to end after SIGTERM.", default=20.0, kind=seconds
     )
@@ -118,6 +131,10 @@ class Settings:
             raise AteError("--node-timeout must not be shorter than --worker-timeout")
         if self.placement not in ("spread", "pack"):
             raise AteError(f"--placement {self.placement!r} is neither spread nor pack")
+        if self.audit_keep < 86400:
+            raise AteError("--audit-keep must be a day (1d) at least")
+        if not 0 <= self.trace_sampling <= 1:
+            raise AteError(f"--trace-sampling {self.trace_sampling} is not between 0 and 1")
         if self.issuer_listen is not None and self.issuer is None:
             raise AteError("--issuer-listen needs --issuer")
         if self.issuer is not None:

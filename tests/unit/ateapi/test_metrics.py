@@ -24,4 +24,4 @@ def test_no_actor_is_ever_a_label() -> None:
     labels = {
         word for row in _ROW.findall(_PAGE.read_text()) for word in re.findall(r"`(\w+)`", row[2])
     }
-    assert labels == {"service", "method", "code", "phase", "state"}
+    assert labels == {"service", "method", "code", "phase", "state", "outcome", "kind"}

@@ -57,6 +57,21 @@ async def test_calls_are_counted_by_method_and_code(plane: ControlPlane) -> None
     assert await plane.metric("ateapi_calls_total", code="NOT_FOUND", **calls) == 1
     assert await plane.metric("ateapi_resumes_total") == 1
     assert await plane.metric("ateapi_resume_phase_seconds_count", phase="ready") == 1
+    assert await plane.metric("ateapi_call_duration_seconds_count", **calls) == 3
+    assert await plane.metric("ateapi_claims_total", outcome="granted") == 1
+
+
+async def test_capacity_is_shown(plane: ControlPlane) -> None:
+    await plane.seed("a")
+    await plane.register(slots=4)
+    await plane.control().ResumeActor(resume("a"))
+
+    async def shown() -> bool:
+        claimed = await plane.metric("ateapi_slots", kind="claimed")
+        return claimed == 1 and await plane.metric("ateapi_slots", kind="capacity") == 4
+
+    await eventually(shown)
+    assert await plane.metric("ateapi_workers", state="active") == 1
 
 
 async def test_health_and_reflection_are_served(plane: ControlPlane) -> None:

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from atenet.ateapi.store import AuditEntry, ContradictionError, SigningKey, Store, Transaction
+from atenet.ateapi.store import (
+    AuditEntry,
+    ContradictionError,
+    SigningKey,
+    Store,
+    Transaction,
+    WorkerTotals,
+)
+from atenet.ateapi.store.interface import ClaimRow
 from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.postgres import PostgresServer
-from tests.support.stores import new_actor, opened
+from tests.support.stores import new_actor, new_worker, opened
 
 
 @pytest.fixture
@@ -41,6 +49,21 @@ async def test_a_policy_goes_with_its_actor(store: Store) -> None:
     assert await store.read(lambda tx: tx.policies.get(uid)) == policy
     await store.write(lambda tx: tx.actors.delete(uid))
     assert await store.read(lambda tx: tx.policies.get(uid)) is None
+
+
+async def test_workers_and_slots_are_summed_up(store: Store) -> None:
+    assert await store.read(lambda tx: tx.workers.totals()) == WorkerTotals(0, 0, 0, 0, 0)
+    draining = new_worker("c", slots=5)
+    draining.status.state = pb.WORKER_STATE_DRAINING
+
+    def change(tx: Transaction) -> None:
+        tx.workers.put(new_worker("a", slots=3), heartbeat_at=1, lost=False)
+        tx.workers.put(new_worker("b", slots=4), heartbeat_at=1, lost=True)
+        tx.workers.put(draining, heartbeat_at=1, lost=False)
+        tx.workers.claim(ClaimRow("u1", "a", 1))
+
+    await store.write(change)
+    assert await store.read(lambda tx: tx.workers.totals()) == WorkerTotals(1, 1, 1, 3, 1)
 
 
 async def test_signing_keys_come_in_the_order_in_which_they_sign(store: Store) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 
-from atenet.ateapi import callers, records
+from atenet.ateapi import audit, callers, records
 from atenet.ateapi.failure import CallError, aborted, invalid, not_found, precondition
 from atenet.ateapi.service.dispatch import Api, Handler
 from atenet.ateapi.store import Transaction, WorkerRow
@@ -20,12 +20,15 @@ async def _register(api: Api, request: pb.RegisterWorkerRequest) -> pb.RegisterW
     made = worker.for_register(request)
     _own(made.node_name, f"worker {made.metadata.name}")
     now = api.clock()
+    subject, target = callers.current().subject, audit.target_of(request)
+    news_of = audit.Pending(subject, "WorkerService/RegisterWorker", target, "")
 
     def change(tx: Transaction) -> tuple[pb.Worker, bool]:
         row = tx.workers.get(made.metadata.name)
         if row is None:
             records.created(made.metadata, now)
             tx.workers.put(made, heartbeat_at=now, lost=False)
+            tx.audit.append(news_of.entry_for(made.metadata.uid, now))
             return made, True
         _may_register(made, row, api.context.heard_after)
         merged, news = _merged(made, row, now)
@@ -33,7 +36,10 @@ async def _register(api: Api, request: pb.RegisterWorkerRequest) -> pb.RegisterW
             tx.workers.put(merged, heartbeat_at=now, lost=False)
         else:
             tx.workers.heartbeat(made.metadata.name, now)
-        return merged, merged.epoch != row.worker.epoch
+        new_incarnation = merged.epoch != row.worker.epoch
+        if new_incarnation:
+            tx.audit.append(news_of.entry_for(merged.metadata.uid, now))
+        return merged, new_incarnation
 
     stored, new_incarnation = await api.store.write(change)
     if new_incarnation:

@@ -10,6 +10,7 @@ from atenet.ateapi.store.interface import (
     Store,
     Transaction,
     WorkerRow,
+    WorkerTotals,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Store",
     "Transaction",
     "WorkerRow",
+    "WorkerTotals",
 ]

@@ -35,6 +35,7 @@ __all__ = [
     "Transaction",
     "WorkerRow",
     "WorkerRows",
+    "WorkerTotals",
 ]
 
 T = TypeVar("T")
@@ -80,6 +81,17 @@ class ClaimRow:
     # Since when nobody has used the actor (seconds since the epoch), as last heard; None: it is
     # in use, or nothing was heard yet.
     idle_since: float | None = None
+
+
+@dataclass(frozen=True)
+class WorkerTotals:
+    """Of all workers: how many are what, and their slots."""
+
+    active: int
+    draining: int  # and not lost
+    lost: int
+    slots: int  # of active ones
+    claimed: int  # of all
 
 
 @dataclass(frozen=True)
@@ -164,6 +176,7 @@ class WorkerRows(Protocol):
     def silent(self, heartbeat_before: float) -> list[WorkerRow]:
         """Lost ones, and those not heard of since then."""
 
+    def totals(self) -> WorkerTotals: ...
     def claim(self, claim: ClaimRow) -> None:
         """Takes a slot. The caller saw room in this same transaction."""
 

@@ -71,6 +71,7 @@ async def _claim(context: Context, uid: str) -> tuple[pb.Actor, WorkerRow | None
         uid, now=context.clock(), heard_after=context.heard_after, pack=context.pack
     )
     claimed = await context.store.write(change) or await reclaim(context, uid)
+    context.metrics.claimed(granted=claimed is not None)
     if claimed is None:
         raise _NO_ROOM
     context.metrics.resume_phase("claim", time.perf_counter() - began)

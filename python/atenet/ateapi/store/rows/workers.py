@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple
 from typing import Any
 
-from atenet.ateapi.store.interface import CPU, MEMORY, ClaimRow, WorkerRow
+from atenet.ateapi.store.interface import CPU, MEMORY, ClaimRow, WorkerRow, WorkerTotals
 from atenet.ateapi.store.rows.sql import Locks, OutrunError, Sql
 from atenet.proto import ateapi_pb2 as pb
 
@@ -78,6 +78,16 @@ class Workers:
             f"{_SELECT} WHERE lost = 1 OR heartbeat_at < ? ORDER BY name", (heartbeat_before,)
         )
         return [_row(r) for r in rows]
+
+    def totals(self) -> WorkerTotals:
+        row = self._db.execute(
+            "SELECT coalesce(sum(CASE WHEN lost = 0 AND active = 1 THEN 1 ELSE 0 END), 0),"
+            " coalesce(sum(CASE WHEN lost = 0 AND active = 0 THEN 1 ELSE 0 END), 0),"
+            " coalesce(sum(lost), 0),"
+            " coalesce(sum(CASE WHEN lost = 0 AND active = 1 THEN slots ELSE 0 END), 0),"
+            " coalesce(sum(allocated), 0) FROM workers"
+        ).fetchone()
+        return WorkerTotals(*map(int, row))
 
     def claim(self, claim: ClaimRow) -> None:
         if self._locks.skip:

@@ -1,0 +1,125 @@
+"""Who did what: an entry for each call that changed something, in the same transaction.
+
+A call that only reads, changes nothing or fails before its first change leaves none. A workflow's
+entry stands with its first stored step; the steps that follow are its own affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import Message
+
+from atenet.ateapi.store import AuditEntry, BusyError, Store
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["AUDITED", "MINTS", "Keeper", "Pending", "begin", "pending", "target_of"]
+
+_log = logging.getLogger(__name__)
+_READS = ("Get", "List", "Watch")
+MINTS = frozenset(
+    {
+        "Control/MintActorJWT",
+        "Control/MintActorCertificate",
+        "WorkerService/MintWorkerActorCertificate",
+    }
+)
+# A registration is also a heartbeat: its handler makes the entry itself, when it is news.
+_BY_HAND = frozenset({"WorkerService/RegisterWorker"})
+AUDITED = (
+    frozenset(
+        f"{service.name}/{method.name}"
+        for service in pb.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+        if not method.name.startswith(_READS)
+    )
+    - _BY_HAND
+)
+
+_ROUND_SECONDS = 3600.0
+_BATCH = 1000
+_LONGEST = 256
+
+
+@dataclass
+class Pending:
+    """The entry that the call being answered leaves with its first change."""
+
+    subject: str
+    method: str
+    target: str
+    trace_id: str
+    written: bool = False
+
+    def entry(self, result: Any, at: float) -> AuditEntry | None:
+        """What is to be stored with this change; None when it is not this call's own, e.g. the
+        suspend of another actor that makes room."""
+        if self.written or not isinstance(result, Message):
+            return None
+        found = result.metadata if hasattr(result, "metadata") else None
+        if isinstance(result, pb.Actor) and target_of(result) != self.target:
+            return None
+        return self.entry_for(found.uid if found is not None else "", at)
+
+    def entry_for(self, uid: str, at: float) -> AuditEntry:
+        return AuditEntry(at, self.subject, self.method, self.target, uid, self.trace_id)
+
+
+_pending: ContextVar[Pending | None] = ContextVar("audit", default=None)
+
+
+def begin(entry: Pending) -> None:
+    """From now on in this call, and in the operations that it starts."""
+    _pending.set(entry)
+
+
+def pending() -> Pending | None:
+    return _pending.get()
+
+
+def target_of(request: Any) -> str:
+    """What a request is about: `actor/<atespace>/<name>`. Pure; takes whatever was sent."""
+    if isinstance(request, pb.Actor):
+        return _named("actor", request.metadata)
+    for field in ("actor", "actor_template", "worker", "atespace"):
+        value = getattr(request, field, None)
+        if isinstance(value, Message):
+            return _named(field, getattr(value, "metadata", value))
+    return _cut(f"atespace/{getattr(request, 'name', '')}")
+
+
+def _named(kind: str, ref: Any) -> str:
+    parts = [kind, getattr(ref, "atespace", ""), ref.name]
+    return _cut("/".join(part for part in parts if part))
+
+
+def _cut(text: str) -> str:
+    return text[:_LONGEST].replace("\0", "")
+
+
+class Keeper:
+    """Forgets entries that are older than they have to be kept."""
+
+    def __init__(self, store: Store, keep: float, clock: Callable[[], float]) -> None:
+        """`keep`: seconds, a day at least."""
+        self._store = store
+        self._keep = keep
+        self._clock = clock
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.round()
+            except BusyError as e:
+                _log.warning("the audit log is as long as before", extra={"error": str(e)})
+            await asyncio.sleep(_ROUND_SECONDS)
+
+    async def round(self) -> None:
+        before = self._clock() - self._keep
+        while await self._store.write(lambda tx: tx.audit.forget(before, _BATCH)) == _BATCH:
+            continue
