@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import json
+import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -105,6 +108,34 @@ async def test_a_certificate_and_a_token_at_once_are_refused(door: Door) -> None
     code, message = await code_of(call)
     assert code == "UNAUTHENTICATED"
     assert "not both" in message
+
+
+# B135
+async def test_a_session_begun_without_a_certificate_does_not_open_the_other_door(
+    door: Door,
+) -> None:
+    trust = ssl.create_default_context(cafile=str(door.plane.identity.trust("service-dns")))
+    trust.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    trust.set_alpn_protocols(["h2"])
+
+    def connect(address: str, session: ssl.SSLSession | None) -> ssl.SSLSession | None:
+        host, _, port = address.rpartition(":")
+        plain = socket.create_connection((host, int(port)), 5)
+        with trust.wrap_socket(
+            plain, server_hostname=spiffe.API_SERVER_NAME, session=session
+        ) as tls:
+            tls.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+            assert tls.recv(9), "the server spoke: it accepted the client"
+            return tls.session
+
+    tokens, mutual = door.plane.addresses["tokens"], door.plane.addresses["grpc"]
+    ticket = await asyncio.to_thread(connect, tokens, None)
+    assert ticket is not None
+    assert ticket.has_ticket
+    await asyncio.to_thread(connect, tokens, ticket)
+    for session in (None, ticket):
+        with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+            await asyncio.to_thread(connect, mutual, session)
 
 
 async def test_no_component_s_role_comes_with_a_token(door: Door) -> None:

@@ -183,6 +183,7 @@ async def test_a_call_in_flight_survives_the_renewal(served: Served) -> None:
     assert set(await asyncio.gather(*running)) <= {spiffe.ROUTER_ID, spiffe.EGRESS_ID}
 
 
+# B137
 async def test_the_server_s_new_roots_hold_for_the_next_handshake(served: Served) -> None:
     credential = served.identity.credential("router", spiffe.ROUTER_ID)
     assert await served.who(credential) == spiffe.ROUTER_ID
@@ -206,6 +207,7 @@ async def test_a_bundle_written_half_leaves_the_old_one_in_force(served: Served)
     assert await served.who(credential, options=[("a", 2)]) == spiffe.ROUTER_ID
 
 
+# B135
 async def test_a_resumed_session_keeps_its_identity(served: Served) -> None:
     cache = session_cache.ssl_session_cache_lru(4)
     option = ("grpc.ssl_session_cache", cache)
@@ -216,6 +218,7 @@ async def test_a_resumed_session_keeps_its_identity(served: Served) -> None:
     assert served.reused == ["false", "true"]
 
 
+# B135
 async def test_a_resumed_session_is_not_let_in_after_its_authority_is_gone(served: Served) -> None:
     context = ssl.create_default_context(cafile=str(served.identity.trust("service-dns")))
     context.load_cert_chain(served.identity.credential("router", spiffe.ROUTER_ID))
