@@ -15,6 +15,7 @@ from typing import Any
 
 import grpc.aio
 import httpx
+from atenet.address import Address
 from atenet.ateapi.process import serving
 from atenet.ateapi.settings import Settings
 from atenet.identity import LocalIdentity, spiffe
@@ -103,7 +104,7 @@ class ControlPlane:
 
     def settings(self, **changed: Any) -> Settings:
         given: dict[str, Any] = {
-            "listen": "127.0.0.1:0",
+            "listen": Address("127.0.0.1", 0),
             "store": self.store or str(self.root / "ate.db"),
             "snapshots": self.root / "snapshots",
             "server_credential": self.identity.service_credential(
@@ -121,7 +122,7 @@ class ControlPlane:
     def command(self, ready: Path) -> list[str]:
         made = self.settings()
         flags = {
-            "--listen": made.listen,
+            "--listen": str(made.listen),
             "--store": made.store,
             "--snapshots": made.snapshots,
             "--server-credential": made.server_credential,

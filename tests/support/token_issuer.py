@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import jwt
-from atenet.router.address import Address
-from atenet.router.pages import Page, PageServer, Query
+from atenet.address import Address
+from atenet.pages import Page, PageServer, Query
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 _ALGORITHMS: dict[str, Any] = {"ES": jwt.algorithms.ECAlgorithm, "RS": jwt.algorithms.RSAAlgorithm}

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from atenet.ateapi.audit import Keeper
 from atenet.ateapi.callers import Access
@@ -23,13 +25,13 @@ from atenet.ateapi.service.introspection import Health
 from atenet.ateapi.service.table import add_services
 from atenet.ateapi.settings import Settings
 from atenet.ateapi.snapshots import SnapshotStore, Sweeper
-from atenet.ateapi.stats import StatsServer
 from atenet.ateapi.store import BusyError, Store
 from atenet.ateapi.store.opening import open_store
 from atenet.ateapi.tracing import Tracing, tracing_to
 from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
 from atenet.daemon import Stop, announce_ready
+from atenet.pages import Page, PageServer, Query
 from atenet.rpc import MtlsServer, also_without_certificates, mtls_server
 
 __all__ = ["run", "serving"]
@@ -58,18 +60,18 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
         api.tracing = tracing
         api.certificates, api.tokens = certificates, await _tokens(settings, store)
         server = mtls_server(
-            settings.listen,
+            str(settings.listen),
             credential=settings.server_credential,
             client_roots=settings.client_roots,
         )
         addresses = {"grpc": server.address, **_token_address(settings, server)}
         health = add_services(server, api)
         with (
-            StatsServer(settings.stats_listen, api.metrics) as stats,
+            PageServer("--stats-listen", settings.stats_listen, _pages(api.metrics)) as stats,
             _issuer(settings, api.tokens) as issuer,
         ):
             async with _started(api, server, health, settings):
-                yield {**addresses, "stats": stats.address, **issuer}
+                yield {**addresses, "stats": str(stats.address), **issuer}
     finally:
         await nodes.close()
         await store.close()
@@ -139,6 +141,13 @@ async def _count_capacity(api: Api) -> None:
         await asyncio.sleep(_CAPACITY_SECONDS)
 
 
+def _pages(metrics: Metrics) -> dict[str, Callable[[Query], Page]]:
+    """What operators see on the stats address."""
+    return {
+        "/metrics": lambda _: Page(metrics.text().decode(), content_type=CONTENT_TYPE_LATEST),
+    }
+
+
 def _tracing(settings: Settings) -> Tracing:
     collector = settings.otlp_collector_address
     return tracing_to(str(collector) if collector else None, settings.trace_sampling)
@@ -150,7 +159,7 @@ def _token_address(settings: Settings, server: MtlsServer) -> dict[str, str]:
         return {}
     bound = also_without_certificates(
         server,
-        settings.token_listen,
+        str(settings.token_listen),
         credential=settings.server_credential,
         roots=settings.client_roots,
     )

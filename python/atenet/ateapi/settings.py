@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from atenet.address import Address
 from atenet.ateapi.mint.issuer import check_issuer
 from atenet.ateapi.oidc import verifier_for
 from atenet.ateapi.roles import Role, parse_binding
 from atenet.ateapi.store.location import StoreLocation, store_location
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
-from atenet.router.address import Address
 
 __all__ = ["Settings", "StoreSettings"]
 
@@ -35,10 +35,16 @@ class Settings:
     )
     client_roots: Path = flag("Authorities that callers must chain to.")
     node_roots: Path = flag("Authorities that node agents must chain to.")
-    listen: str = flag(
-        "Where to serve gRPC over mutual TLS (port 0: any free one).", default="127.0.0.1:7443"
+    listen: Address = flag(
+        "Where to serve gRPC over mutual TLS (port 0: any free one).",
+        default=Address("127.0.0.1", 7443),
+        kind=Address.parse,
     )
-    stats_listen: str = flag("Where to serve /metrics over plain HTTP.", default="127.0.0.1:0")
+    stats_listen: Address = flag(
+        "Where to serve /metrics over plain HTTP.",
+        default=Address("127.0.0.1", 0),
+        kind=Address.parse,
+    )
     actor_ca_cert: Path | None = flag(
         "The actor-identity authority to issue actors' certificates from.", default=None
     )
@@ -55,9 +61,10 @@ class Settings:
     role: tuple[str, ...] = flag(
         "<spiffe-id>=<role>: gives an id a role besides the built-in bindings.", default=()
     )
-    token_listen: str | None = flag(
+    token_listen: Address | None = flag(
         "Where to serve people who show a bearer token instead of a client certificate.",
         default=None,
+        kind=Address.parse,
     )
     token_issuer: str | None = flag("The OpenID Connect issuer of people's tokens.", default=None)
     token_audience: tuple[str, ...] = flag(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from atenet.address import loopback_ipv4
 from atenet.errors import AteError
 from atenet.flags import flag, flag_name, seconds
 
@@ -184,11 +185,8 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
 
 def _check_loopback(name: str, address: str) -> None:
     try:
-        loopback = ipaddress.IPv4Address(address).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+        loopback_ipv4(address)
+    except ValueError as error:
         raise AteError(
-            f"{name}: {address} is not an IPv4 loopback address",
-            hint="a local system serves this machine only: use 127.x.y.z",
-        )
+            f"{name}: {error}", hint="a local system serves this machine only: use 127.x.y.z"
+        ) from error

@@ -6,8 +6,8 @@ import http.client
 import json
 from dataclasses import dataclass
 
+from atenet.address import Address
 from atenet.errors import AteError
-from atenet.router.address import Address
 
 __all__ = ["EnvoyAdmin", "Traffic", "parse_stats"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from atenet.router.address import Address
+from atenet.address import Address
 from atenet.router.overload import overload_manager
 from atenet.router.resources.names import Resource, type_url
 from atenet.router.settings import Settings

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 
+from atenet.address import Address
 from atenet.errors import AteError
-from atenet.router.address import Address
 from atenet.router.admin import EnvoyAdmin
 from atenet.router.binary import find_envoy
 from atenet.router.bootstrap import bootstrap

@@ -13,15 +13,15 @@ from typing import Any
 
 from atenet import __version__
 from atenet._engine import ExtProc, log_to_stderr
+from atenet.address import Address
 from atenet.daemon import Stop, announce_ready
 from atenet.errors import AteError
+from atenet.pages import Page, PageServer, Query
 from atenet.router import drain, metrics, statusz
-from atenet.router.address import Address
 from atenet.router.control_check import ControlCheck
 from atenet.router.decisions import start_decisions
 from atenet.router.envoy import Envoy, envoy_beside
 from atenet.router.health import Health
-from atenet.router.pages import Page, PageServer, Query
 from atenet.router.resources import build_snapshot
 from atenet.router.settings import Settings
 from atenet.router.xds import XdsServer

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from atenet.address import Address
 from atenet.errors import AteError
-from atenet.router.address import Address
 
 __all__ = ["EnvoyProcess"]
 

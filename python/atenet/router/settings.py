@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from atenet.address import Address, loopback_address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.identity import spiffe
-from atenet.router.address import Address, loopback_address
 
 __all__ = ["PRESSURE_FILE", "Settings"]
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from atenet.router.pages import Page, Query
+from atenet.pages import Page, Query
 
 __all__ = ["render"]
 

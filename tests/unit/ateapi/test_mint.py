@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import jwt
 import pytest
+from atenet.address import Address
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.mint import keyring
 from atenet.ateapi.mint.certificates import CertificateMint, requested_key
@@ -22,7 +23,6 @@ from atenet.ateapi.store import SigningKey
 from atenet.errors import AteError
 from atenet.identity import Authority, spiffe
 from atenet.proto import ateapi_pb2 as pb
-from atenet.router.address import Address
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from atenet.address import Address
 from atenet.ateapi.main import main
 from atenet.ateapi.process import serving
 from atenet.errors import AteError
@@ -132,7 +133,7 @@ async def test_a_taken_stats_address_is_named(tmp_path: Path) -> None:
     async with control_plane(tmp_path) as plane, plane.in_process():
         taken = plane.addresses["stats"]
         with pytest.raises(AteError, match="cannot listen"):
-            async with serving(plane.settings(stats_listen=taken)):
+            async with serving(plane.settings(stats_listen=Address.parse(taken))):
                 pass
 
 

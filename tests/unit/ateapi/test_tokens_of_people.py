@@ -17,6 +17,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from atenet.address import Address
 from atenet.ateapi.callers import TokenError
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.oidc import KeySet, RoleMap, Verifier
@@ -54,7 +55,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
         served = plane.identity.service_credential("issuer", ["127.0.0.1"])
         with token_issuer(served) as issuer:
             flags: dict[str, Any] = {
-                "token_listen": "127.0.0.1:0",
+                "token_listen": Address("127.0.0.1", 0),
                 "token_issuer": issuer.url,
                 "token_audience": ("atenet", "other"),
                 "token_roots": plane.identity.trust("service-dns"),
@@ -364,7 +365,7 @@ def test_claims_are_found_by_name_or_path() -> None:
 )
 async def test_a_bad_flag_is_named(tmp_path: Path, changed: dict[str, Any], named: str) -> None:
     given: dict[str, Any] = {
-        "token_listen": "127.0.0.1:0",
+        "token_listen": Address("127.0.0.1", 0),
         "token_issuer": "https://issuer.example",
         "token_audience": ("atenet",),
         "token_role": ("staff=editor",),

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from atenet.address import Address
 from atenet.ateapi.observed import step_name
 from atenet.ateapi.tracing import trace_id
 from atenet.ateapi.workflows import changes
 from atenet.proto import ateapi_pb2 as pb
-from atenet.router.address import Address
 
 from tests.support.control_plane import ControlPlane, code_of, control_plane, ref, resume
 from tests.support.otlp_sink import OtlpSink, Span

@@ -107,7 +107,7 @@ def test_no_cluster_keeps_envoys_limit_of_1024() -> None:
 
 
 def test_a_collector_adds_spans_and_its_cluster() -> None:
-    from atenet.router.address import Address
+    from atenet.address import Address
 
     given = settings(otlp_collector_address=Address("otel", 4318))
     assert "traces" in [each["name"] for each in clusters(given, 1)]

@@ -1,8 +1,8 @@
 """What the router refuses to be told."""
 
 import pytest
+from atenet.address import Address, loopback_address
 from atenet.errors import AteError
-from atenet.router.address import Address, loopback_address
 
 from tests.unit.router.settings import FRONTEND, settings
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from atenet.address import Address
 from atenet.ateapi.mint.tokens import JWKS_PATH, TokenMint, discovery
 from atenet.ateapi.store import BusyError
 from atenet.errors import AteError
 from atenet.identity import files
-from atenet.router.address import Address
-from atenet.router.pages import Page, PageServer, Query
+from atenet.pages import Page, PageServer, Query
 
 __all__ = ["IssuerServer", "check_issuer"]
 

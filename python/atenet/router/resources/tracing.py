@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atenet.router.address import Address
+from atenet.address import Address
 from atenet.router.resources import names
 from atenet.router.resources.names import Resource, type_url
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from atenet.address import Address
 from atenet.errors import AteError
-from atenet.router.address import Address
 
 __all__ = ["Page", "PageServer", "Query"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-__all__ = ["Address", "loopback_address"]
+__all__ = ["Address", "loopback_address", "loopback_ipv4"]
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return self.host == "localhost" or _is_loopback(self.host)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -42,3 +39,17 @@ def loopback_address(text: str) -> Address:
             f"{address} is not a loopback address; it must not be reachable from outside"
         )
     return address
+
+
+def loopback_ipv4(text: str) -> str:
+    """An address without a port, for what serves one machine only. Raises ValueError."""
+    if ":" in text or not _is_loopback(text):
+        raise ValueError(f"{text} is not an IPv4 loopback address")
+    return text
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

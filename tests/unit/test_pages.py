@@ -4,12 +4,12 @@ import http.client
 import json
 
 import pytest
+from atenet.address import Address
 from atenet.errors import AteError
+from atenet.pages import Page, PageServer, Query
 from atenet.router import statusz
-from atenet.router.address import Address
 from atenet.router.admin import Traffic, parse_stats
 from atenet.router.metrics import merge
-from atenet.router.pages import Page, PageServer, Query
 
 ANYWHERE = Address("127.0.0.1", 0)
 STATUS = {
