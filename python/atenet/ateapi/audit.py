@@ -16,9 +16,19 @@ from typing import Any
 from google.protobuf.message import Message
 
 from atenet.ateapi.store import AuditEntry, BusyError, Store
+from atenet.identity.spiffe import API_ID
 from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["AUDITED", "MINTS", "Keeper", "Pending", "begin", "pending", "target_of"]
+__all__ = [
+    "AUDITED",
+    "MINTS",
+    "Keeper",
+    "Pending",
+    "begin",
+    "on_own_account",
+    "pending",
+    "target_of",
+]
 
 _log = logging.getLogger(__name__)
 _READS = ("Get", "List", "Watch")
@@ -56,15 +66,18 @@ class Pending:
     trace_id: str
     written: bool = False
 
-    def entry(self, result: Any, at: float) -> AuditEntry | None:
-        """What is to be stored with this change; None when it is not this call's own, e.g. the
-        suspend of another actor that makes room."""
+    def entry(self, result: Any, step: str, at: float) -> AuditEntry | None:
+        """What is to be stored with this change, `step`; None when it is not this call's own,
+        e.g. the suspend of another actor that makes room."""
         if self.written or not isinstance(result, Message):
             return None
-        found = result.metadata if hasattr(result, "metadata") else None
+        if not self.target:
+            return AuditEntry(
+                at, self.subject, f"ateapi/{step}", target_of(result), uid_of(result), self.trace_id
+            )
         if isinstance(result, pb.Actor) and target_of(result) != self.target:
             return None
-        return self.entry_for(found.uid if found is not None else "", at)
+        return self.entry_for(uid_of(result), at)
 
     def entry_for(self, uid: str, at: float) -> AuditEntry:
         return AuditEntry(at, self.subject, self.method, self.target, uid, self.trace_id)
@@ -80,6 +93,18 @@ def begin(entry: Pending) -> None:
 
 def pending() -> Pending | None:
     return _pending.get()
+
+
+def on_own_account() -> None:
+    """An operation that no call asked for (a recovery, an idle suspend) is the control plane's own,
+    named after its first step."""
+    if _pending.get() is None:
+        _pending.set(Pending(API_ID, "", "", ""))
+
+
+def uid_of(result: Any) -> str:
+    """Of the record that changed; empty where it has none."""
+    return result.metadata.uid if hasattr(result, "metadata") else ""
 
 
 def target_of(request: Any) -> str:

@@ -12,7 +12,7 @@ import grpc.aio
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.roles import Role, Roles, allowed
 from atenet.identity import spiffe
-from atenet.rpc import peer_dns_names, peer_spiffe_id
+from atenet.rpc import dns_names_in, spiffe_id_in
 
 __all__ = ["Access", "Caller", "TokenError", "TokenVerifier", "current", "own_node"]
 
@@ -79,7 +79,8 @@ class Access:
         return caller
 
     async def _caller(self, context: grpc.aio.ServicerContext[Any, Any]) -> Caller:
-        certified = "x509_pem_cert" in context.auth_context()
+        auth = context.auth_context()
+        certified = "x509_pem_cert" in auth
         token = _bearer(context)
         if token is not None and certified:
             # Two answers to one question: no guess which of them was meant.
@@ -88,11 +89,11 @@ class Access:
             return await self._token_caller(token)
         if not certified:
             raise _nobody("show a client certificate or a bearer token")
-        spiffe_id = peer_spiffe_id(context)
+        spiffe_id = spiffe_id_in(auth)
         if spiffe_id is None:
             raise _nobody("the client certificate must have exactly one URI name")
         roles = self._roles.of(spiffe_id)
-        node = _node(context, spiffe_id) if Role.ATELET in roles else None
+        node = _node(dns_names_in(auth), spiffe_id) if Role.ATELET in roles else None
         return Caller(spiffe_id, roles, node)
 
     async def _token_caller(self, token: str) -> Caller:
@@ -116,9 +117,9 @@ def _bearer(context: grpc.aio.ServicerContext[Any, Any]) -> str | None:
     return value[7:].strip()
 
 
-def _node(context: grpc.aio.ServicerContext[Any, Any], spiffe_id: str) -> str | None:
+def _node(names: list[str], spiffe_id: str) -> str | None:
     """The one node that the agent's certificate names beside its pod's name."""
-    named = [spiffe.parse_node_dns_name(spiffe_id, name) for name in peer_dns_names(context)]
+    named = [spiffe.parse_node_dns_name(spiffe_id, name) for name in names]
     nodes = [node for node in named if node is not None]
     return nodes[0] if len(nodes) == 1 else None
 

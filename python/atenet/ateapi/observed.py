@@ -39,7 +39,7 @@ class ObservedStore:
 
         def audited(tx: Transaction) -> tuple[T, bool]:
             result = change(tx)
-            entry = pending.entry(result, at)
+            entry = pending.entry(result, step_name(change), at)
             if entry is not None:
                 tx.audit.append(entry)
             return result, entry is not None

@@ -4,17 +4,19 @@ from atenet.rpc.channel import MtlsChannel, mtls_channel
 from atenet.rpc.server import (
     MtlsServer,
     also_without_certificates,
+    dns_names_in,
     mtls_server,
-    peer_dns_names,
     peer_spiffe_id,
+    spiffe_id_in,
 )
 
 __all__ = [
     "MtlsChannel",
     "MtlsServer",
     "also_without_certificates",
+    "dns_names_in",
     "mtls_channel",
     "mtls_server",
-    "peer_dns_names",
     "peer_spiffe_id",
+    "spiffe_id_in",
 ]

@@ -18,9 +18,10 @@ from atenet.rpc.material import WatchedMaterial
 __all__ = [
     "MtlsServer",
     "also_without_certificates",
+    "dns_names_in",
     "mtls_server",
-    "peer_dns_names",
     "peer_spiffe_id",
+    "spiffe_id_in",
 ]
 
 
@@ -83,11 +84,16 @@ def _credentials(credential: Path, roots: Path, *, mutual: bool) -> grpc.ServerC
 
 
 def peer_spiffe_id(context: _HasAuthContext) -> str | None:
-    """The client's id if its certificate has exactly one URI name, else None.
+    """The client's id if its certificate has exactly one URI name, else None."""
+    return spiffe_id_in(context.auth_context())
+
+
+def spiffe_id_in(auth_context: Mapping[str, Iterable[bytes]]) -> str | None:
+    """The same of a call's authentication context, which gRPC makes anew each time it is asked.
 
     The value is compared, never parsed leniently: another spelling is another id.
     """
-    uris = list(context.auth_context().get("peer_uri", ()))
+    uris = list(auth_context.get("peer_uri", ()))
     if len(uris) != 1:
         return None
     try:
@@ -96,10 +102,9 @@ def peer_spiffe_id(context: _HasAuthContext) -> str | None:
         return None
 
 
-def peer_dns_names(context: _HasAuthContext) -> list[str]:
+def dns_names_in(auth_context: Mapping[str, Iterable[bytes]]) -> list[str]:
     """The DNS names of the client's certificate; what is not ASCII is no name."""
-    found = context.auth_context().get("peer_dns", ())
-    return [name.decode() for name in found if name.isascii()]
+    return [name.decode() for name in auth_context.get("peer_dns", ()) if name.isascii()]
 
 
 class _Configurations:

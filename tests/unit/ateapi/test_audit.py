@@ -89,9 +89,8 @@ async def test_what_changes_nothing_leaves_nothing(plane: ControlPlane) -> None:
         await code_of(call)
     assert await _log(plane) == before
     await plane.register(epoch=2)  # a new incarnation
-    assert [e.method for e in (await _log(plane))[len(before) :]] == [
-        "WorkerService/RegisterWorker"
-    ]
+    news = (await _log(plane))[len(before)]
+    assert (news.method, news.target) == ("WorkerService/RegisterWorker", "worker/worker-1")
 
 
 async def test_a_workflow_that_fails_after_its_first_step_is_in_the_log(
@@ -102,6 +101,17 @@ async def test_a_workflow_that_fails_after_its_first_step_is_in_the_log(
     plane.atelet.script("Run", grpc.StatusCode.INTERNAL)
     assert (await code_of(plane.control().ResumeActor(resume("a"))))[0] == "INTERNAL"
     assert [e.method for e in await _log(plane)][-1] == "Control/ResumeActor"
+
+
+async def test_what_the_control_plane_does_by_itself_is_in_its_own_name(tmp_path: Path) -> None:
+    async with control_plane(tmp_path, worker_timeout=0.3) as plane, plane.in_process():
+        await plane.seed("a")
+        await plane.register()
+        running = (await plane.control().ResumeActor(resume("a"))).actor
+        await plane.until("a", "SUSPENDED")  # its worker is silent
+        entry = (await _log(plane))[-1]
+        assert (entry.subject, entry.method) == (spiffe.API_ID, "ateapi/begin_suspend")
+        assert (entry.target, entry.uid) == ("actor/team-a/a", running.metadata.uid)
 
 
 async def test_no_credential_is_given_out_that_is_not_in_the_log(

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import grpc
 
+from atenet.ateapi import audit
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.store import BusyError, HeldError, Store
 
@@ -49,6 +50,7 @@ class Operations:
         return await asyncio.shield(task)
 
     async def _locked(self, uid: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        audit.on_own_account()
         try:
             async with self._store.hold(uid):
                 return await work()
