@@ -20,6 +20,8 @@ __all__ = ["Page", "PageServer", "Query"]
 _log = logging.getLogger(__name__)
 # How soon a stop is noticed.
 _POLL_SECONDS = 0.05
+# Answered at a time: more are closed, so that nobody can use up this process's threads.
+_MOST_CONNECTIONS = 512
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -102,7 +104,19 @@ class _Threads(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
     tls: Callable[[], ssl.SSLContext] | None = None
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
     def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            self._process(request, client_address)
+        finally:
+            self._room.release()
+
+    def _process(self, request: Any, client_address: Any) -> None:
         # The handshake is the client's to hold up: on its own thread, and not for long.
         try:
             if self.tls is not None:
@@ -121,6 +135,7 @@ class _Threads(socketserver.ThreadingMixIn, WSGIServer):
             _log.error("a page failed", exc_info=error)
 
     def server_bind(self) -> None:
+        self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         # Without the look-up of this host's name that the base class makes, and may wait for.
         socketserver.TCPServer.server_bind(self)
         host, self.server_port = self.server_address[:2]

@@ -2,10 +2,16 @@
 
 import http.client
 import json
+import socket
+import ssl
+import threading
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from atenet.address import Address
 from atenet.errors import AteError
+from atenet.identity import LocalIdentity
 from atenet.pages import Page, PageServer, Query
 from atenet.router import statusz
 from atenet.router.admin import Traffic, parse_stats
@@ -36,6 +42,49 @@ def test_pages_are_served_by_path_and_method() -> None:
         assert ask(server.address, "/healthz", "HEAD") == (200, "")
         assert ask(server.address, "/healthz", "POST")[0] == 405
         assert ask(server.address, "/other")[0] == 404
+
+
+def test_clients_that_say_nothing_do_not_keep_others_waiting(tmp_path: Path) -> None:
+    identity = LocalIdentity(tmp_path)
+    identity.ensure()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(identity.service_credential("pages", ["127.0.0.1"]))
+    trust = ssl.create_default_context(cafile=str(identity.trust("service-dns")))
+    pages = {"/a": lambda _: Page("a\n")}
+    with PageServer("--x", ANYWHERE, pages, tls=lambda: context) as server, ExitStack() as stack:
+        at = (server.address.host, server.address.port)
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(at, 5))
+        connection = http.client.HTTPSConnection(*at, timeout=5, context=trust)
+        connection.request("GET", "/a")
+        assert connection.getresponse().read() == b"a\n"
+        connection.close()
+
+
+def test_more_connections_than_there_are_threads_for_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("atenet.pages._MOST_CONNECTIONS", 3)
+    with PageServer("--x", ANYWHERE, {"/a": lambda _: Page("a\n")}) as server:
+        at = (server.address.host, server.address.port)
+        with ExitStack() as stack:
+            for _ in range(3):
+                stack.enter_context(socket.create_connection(at, 5))
+            with socket.create_connection(at, 5) as one_too_many:
+                assert one_too_many.recv(1) == b""
+        eventually_answers(server.address)
+
+
+def eventually_answers(address: Address) -> None:
+    """The threads of those that left are free again soon."""
+    for _ in range(200):
+        try:
+            assert ask(address, "/a") == (200, "a\n")
+        except (ConnectionError, http.client.HTTPException):
+            threading.Event().wait(0.02)
+        else:
+            return
+    pytest.fail("nobody is answered any more")
 
 
 def test_a_taken_port_is_named_with_its_flag() -> None:

@@ -216,3 +216,8 @@ def _registration(change: Callable[[pb.RegisterWorkerRequest], object]) -> pb.Re
 )
 def test_a_bad_registration_field_is_named(bad: pb.RegisterWorkerRequest, field: str) -> None:
     assert _field(lambda: workers.for_register(bad)) == field
+
+
+def test_a_template_is_no_larger_than_a_page_of_them_can_be() -> None:
+    large = _template(env=[pb.EnvVar(name=f"V{i}", value="x" * 100_000) for i in range(6)])
+    assert _field(lambda: templates.for_create(large)) == "actor_template"

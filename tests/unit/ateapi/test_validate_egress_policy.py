@@ -92,6 +92,13 @@ def test_a_bad_rule_is_refused_by_its_path(rule: pb.EgressRule, path: str) -> No
     assert _refused(policy(http("first.example"), rule)) == f"rules[1]{path}"
 
 
+def test_a_policy_is_no_larger_than_gateways_can_read() -> None:
+    hostnames = [f"{i:03}.{'a' * 60}.{'b' * 60}.example" for i in range(256)]
+    assert (
+        _refused(policy(*(http(*hostnames, ports=on(p)) for p in range(1, 101)))) == "egress_policy"
+    )
+
+
 def test_several_faults_are_told_at_once() -> None:
     bad = policy(http("A.example"), *(pb.EgressRule() for _ in range(9)))
     with pytest.raises(CallError) as caught:

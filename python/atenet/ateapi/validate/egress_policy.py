@@ -19,6 +19,8 @@ __all__ = ["for_create", "for_update"]
 
 _AT = "egress_policy"
 _NAME = "default"
+# Gateways must be able to read it back in one gRPC message (4 MiB by default).
+_MAX_BYTES = 3 * 1024 * 1024
 # Faults told at a time: who sends many has one mistake many times.
 _TOLD = 5
 
@@ -48,6 +50,7 @@ def _metadata(policy: pb.EgressPolicy, atespace: str) -> None:
 
 
 def _rules(policy: pb.EgressPolicy) -> None:
+    fields.size(_AT, policy, _MAX_BYTES)
     _nothing_unknown(_AT, policy)
     faults = validate_egress_policy(policy.SerializeToString())
     if not faults:

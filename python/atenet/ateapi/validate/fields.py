@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
+from google.protobuf.message import Message
+
 from atenet._engine import check_name
 from atenet.ateapi.failure import invalid
 from atenet.proto import ateapi_pb2 as pb
@@ -21,6 +23,7 @@ __all__ = [
     "reference",
     "seen",
     "selector",
+    "size",
     "text",
     "token_lifetime",
     "within",
@@ -119,6 +122,13 @@ def absolute_path(field: str, value: str) -> None:
 
 def port(field: str, value: int) -> None:
     within(field, value, 1, 65535)
+
+
+def size(field: str, message: Message, limit: int) -> None:
+    """All of it together: many good fields can still be more than anybody can read back."""
+    found = message.ByteSize()
+    if found > limit:
+        raise invalid(field, f"has {found} bytes; at most {limit}")
 
 
 def within(field: str, value: int, low: int, high: int) -> None:

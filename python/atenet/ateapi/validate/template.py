@@ -14,6 +14,8 @@ __all__ = ["for_create"]
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CLASSES = ("process",)
+# A page of templates is read as a whole, and a start sends one to a node.
+_MAX_BYTES = 512 * 1024
 _MAX_CONTAINERS = 16
 _MAX_VOLUMES = 64
 _MAX_ARGUMENTS = 1024
@@ -29,6 +31,7 @@ _MOST_IDLE = 365 * 24 * 3600
 def for_create(template: pb.ActorTemplate) -> pb.ActorTemplate:
     """The template with defaults filled in, of the fields that a caller may set."""
     at = "actor_template"
+    fields.size(at, template, _MAX_BYTES)
     fields.metadata_for_create(f"{at}.metadata", template.metadata, in_atespace=True)
     made = pb.ActorTemplate()
     made.CopyFrom(template)
