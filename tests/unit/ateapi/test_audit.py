@@ -33,6 +33,11 @@ _TRACE = "0af7651916cd43dd8448eb211c80319c"
 _CALLER = [("traceparent", f"00-{_TRACE}-b7ad6b7169203331-01")]
 
 
+@pytest.fixture
+def plane(plane_on_either_store: ControlPlane) -> ControlPlane:
+    return plane_on_either_store
+
+
 async def _log(plane: ControlPlane) -> list[AuditEntry]:
     store = await open_store(store_location(plane.settings().store))
     try:
@@ -115,7 +120,7 @@ async def test_what_the_control_plane_does_by_itself_is_in_its_own_name(tmp_path
 
 
 async def test_no_credential_is_given_out_that_is_not_in_the_log(
-    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async with (
         control_plane(tmp_path / "minting") as minting,

@@ -12,6 +12,11 @@ from tests.support.control_plane import ControlPlane, code_of, ref
 from tests.support.egress_policies import http, policy
 
 
+@pytest.fixture
+def plane(plane_on_either_store: ControlPlane) -> ControlPlane:
+    return plane_on_either_store
+
+
 def _create(name: str, given: pb.EgressPolicy) -> pb.CreateActorEgressPolicyRequest:
     return pb.CreateActorEgressPolicyRequest(actor=ref(name), egress_policy=given)
 
