@@ -111,6 +111,12 @@ class Tunnel:
         Returns when none is left. False when this uid was not active (a newer incarnation is left alone).
         """
 
+    def close_if_idle(self, atespace: str, name: str, uid: str, *, idle_seconds: float) -> bool:
+        """Closes ingress to new tunnels if no request is in flight and none was for `idle_seconds`.
+
+        False, and nothing changed, otherwise; also when this uid is not active. `deactivate` ends what is left.
+        """
+
     def stats(self) -> str:
         """JSON: open connections, tunnels by actor, totals."""
 

@@ -22,6 +22,7 @@ from atenet.worker.sandbox import (
     Cgroups,
     ContainerPlan,
     Exit,
+    Freezer,
     Launch,
     Limits,
     ProcessSandbox,
@@ -210,7 +211,7 @@ async def actor_box(where: Path) -> AsyncIterator[ActorBox]:
     prefix = new_prefix()
     threads = ThreadPoolExecutor(16)
     networks = PairPool(prefix, 0, threads)
-    sandbox = ProcessSandbox(where / "scratch", Cgroups(prefix), threads)
+    sandbox = ProcessSandbox(where / "scratch", Cgroups(prefix), threads, freezer=Freezer(prefix))
     try:
         yield ActorBox(prefix, where / "actors", threads, networks, sandbox)
         await networks.close()

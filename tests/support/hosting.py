@@ -9,7 +9,7 @@ from pathlib import Path
 from atenet._engine import socket_in_netns
 from atenet.errors import AteError
 from atenet.proto import ateapi_pb2 as pb
-from atenet.worker.ingress import Incarnation
+from atenet.worker.ingress import Activity, Incarnation
 from atenet.worker.supervisor import Supervisor
 from atenet.worker.workload import Parts
 
@@ -27,12 +27,23 @@ class RecordedIngress:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
     hold: bool = False
+    in_use: bool = False
 
     async def activate(self, actor: Incarnation, gateway: Path) -> None:
         if self.fail_activation:
             raise AteError("activation fails as ordered")
         self.events.append(("activate", actor.uid, 0))
         self.open[actor] = gateway
+
+    async def close_if_idle(self, actor: Incarnation, seconds: float) -> bool:
+        self.events.append(("close_if_idle", actor.uid, seconds))
+        if self.in_use:
+            return False
+        self.open.pop(actor, None)
+        return True
+
+    async def activity(self) -> list[Activity]:
+        return [Activity(actor.uid, self.in_use, 0) for actor in self.open]
 
     async def deactivate(self, actor: Incarnation, grace: float) -> None:
         if self.open.pop(actor, None) is None:

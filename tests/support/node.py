@@ -19,7 +19,7 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc, atelet_pb2, atelet_pb2_grpc
 from atenet.rpc import MtlsServer, mtls_channel, mtls_server
 from atenet.worker.network import clear_leftovers, netns
-from atenet.worker.sandbox import Cgroups
+from atenet.worker.sandbox import Cgroups, Freezer
 
 from tests.support.actor_box import new_prefix
 from tests.support.addresses import loopback_address
@@ -159,6 +159,12 @@ class Node:
         request = atelet_pb2.CheckpointRequest(handle=handle, snapshot_uri=uri, content_scope=DATA)
         return bool((await self.stub.Checkpoint(request, timeout=60)).found_stopped)
 
+    async def pause(self, handle: atelet_pb2.ActorHandle) -> None:
+        await self.stub.Pause(atelet_pb2.PauseRequest(handle=handle), timeout=60)
+
+    async def thaw(self, handle: atelet_pb2.ActorHandle) -> None:
+        await self.stub.Thaw(atelet_pb2.ThawRequest(handle=handle), timeout=60)
+
     async def terminate(self, handle: atelet_pb2.ActorHandle) -> None:
         await self.stub.Terminate(atelet_pb2.TerminateRequest(handle=handle), timeout=60)
 
@@ -246,5 +252,6 @@ async def node(root: Path) -> AsyncIterator[Node]:
     finally:
         await made._stack.aclose()
         for worker in made.workers.values():
+            Freezer(worker.prefix).clear()
             clear_leftovers(worker.prefix)
             Cgroups(worker.prefix).clear()

@@ -124,6 +124,20 @@ impl Tunnel {
             .map_err(activate_error)
     }
 
+    #[pyo3(signature = (atespace, name, uid, *, idle_seconds))]
+    fn close_if_idle(
+        &self,
+        py: Python<'_>,
+        atespace: &str,
+        name: &str,
+        uid: &str,
+        idle_seconds: f64,
+    ) -> PyResult<bool> {
+        let idle = seconds("idle_seconds", idle_seconds)?;
+        let running = self.running()?;
+        py.detach(|| running.server.close_if_idle(atespace, name, uid, idle)).map_err(activate_error)
+    }
+
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         let running = self.running()?;
         py.detach(|| serde_json::to_string(&running.server.stats())).map_err(engine_error)

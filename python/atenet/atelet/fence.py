@@ -10,12 +10,11 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 from atenet.errors import AteError
 from atenet.worker.sandbox import account_of
+from atenet.worker.sandbox.account import is_process_of, processes_of
+from atenet.worker.sandbox.freezer import thaw_group_of
 
 __all__ = ["FenceError", "fence"]
 
@@ -32,26 +31,12 @@ def fence(actor_uid: str) -> int:
     deadline = time.monotonic() + _DEADLINE_SECONDS
     killed = 0
     # Again until a look finds none: one may be started while we kill the others.
-    while processes := list(_processes(account)):
+    while processes := list(processes_of(account)):
         for pid in processes:
             killed += _kill(pid, account, deadline)
         if time.monotonic() > deadline:
             raise FenceError(f"processes of actor {actor_uid} do not die: {processes}")
     return killed
-
-
-def _processes(account: int) -> Iterator[int]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and _is_of(entry, account):
-            yield int(entry.name)
-
-
-def _is_of(process: Path, account: int) -> bool:
-    with suppress(OSError):
-        if process.stat().st_uid == account:
-            # A zombie runs no more; only its parent can remove it.
-            return (process / "stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
-    return False
 
 
 def _kill(pid: int, account: int, deadline: float) -> int:
@@ -61,8 +46,9 @@ def _kill(pid: int, account: int, deadline: float) -> int:
         return 0
     try:
         # Asked again now that the number cannot change hands.
-        if not _is_of(Path(f"/proc/{pid}"), account):
+        if not is_process_of(pid, account):
             return 0
+        thaw_group_of(pid)
         signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         return 1

@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from atenet.atelet.files import ActorFiles
 from atenet.atelet.snapshot import Manifest, SnapshotStore
 from atenet.atelet.stopping import end_elsewhere, give_up_start, stop
-from atenet.atelet.worker_calls import hosts, run_workload
+from atenet.atelet.worker_calls import (
+    Ended,
+    hosts,
+    pause_workload,
+    run_workload,
+    thaw_workload,
+)
 from atenet.atelet.workers import KnownWorker, Workers
 from atenet.errors import AteError
 from atenet.operations import Operations
@@ -50,12 +57,22 @@ class NodeAgent:
         """Start on the directories of the snapshot."""
         return await self._operations.detached(self._start(handle, template, uri))
 
-    async def checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str) -> bool:
-        """Stops the actor and stores its directories. True if it was found stopped.
+    async def checkpoint(
+        self, handle: atelet_pb2.ActorHandle, uri: str, *, if_idle_ms: int = 0
+    ) -> Ended:
+        """Stops the actor and stores its directories, unless it is in use (see `if_idle_ms`).
 
         Also for an incarnation of the worker that is gone: then what is on disk is stored.
         """
-        return await self._operations.detached(self._checkpoint(handle, uri))
+        return await self._operations.detached(self._checkpoint(handle, uri, if_idle_ms))
+
+    async def pause(self, handle: atelet_pb2.ActorHandle) -> None:
+        """Freezes the actor where it is. Raises WorkerCallError and StaleWorkerError."""
+        await self._operations.detached(self._on_worker(handle, pause_workload))
+
+    async def thaw(self, handle: atelet_pb2.ActorHandle) -> None:
+        """Lets it go on. Raises WorkerCallError and StaleWorkerError."""
+        await self._operations.detached(self._on_worker(handle, thaw_workload))
 
     async def terminate(self, handle: atelet_pb2.ActorHandle) -> None:
         """Stops the actor and removes its directories; a start that waits is given up."""
@@ -104,19 +121,28 @@ class NodeAgent:
         finally:
             del self._starting[uid]
 
-    async def _checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str) -> bool:
+    async def _on_worker(
+        self,
+        handle: atelet_pb2.ActorHandle,
+        call: Callable[[KnownWorker, atelet_pb2.ActorHandle], Awaitable[None]],
+    ) -> None:
+        async with self._operations.lock(handle.actor_uid):
+            await call(self._workers.current(handle.worker, handle.worker_epoch), handle)
+
+    async def _checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str, if_idle_ms: int) -> Ended:
         uid = handle.actor_uid
         async with self._operations.lock(uid):
             done = await asyncio.to_thread(self._snapshots.find, uri)
             if done is not None and done.actor_uid == uid:
-                return done.found_stopped
+                return Ended.NOT_RUNNING if done.found_stopped else Ended.STOPPED
             await end_elsewhere(self._workers, handle)
             if await asyncio.to_thread(self._files.volumes, uid) is None:
                 raise NothingStoredError(f"nothing of actor {uid} is on this node")
-            found_stopped = await stop(self._workers, handle, with_grace=True)
-            described = _describe(handle, found_stopped)
-            await asyncio.to_thread(self._save, uri, described)
-            return found_stopped
+            ended = await stop(self._workers, handle, with_grace=True, if_idle_ms=if_idle_ms)
+            if ended is not Ended.IN_USE:
+                described = _describe(handle, ended is Ended.NOT_RUNNING)
+                await asyncio.to_thread(self._save, uri, described)
+            return ended
 
     async def _terminate(self, handle: atelet_pb2.ActorHandle) -> None:
         async with self._operations.lock(handle.actor_uid):

@@ -12,7 +12,7 @@ import grpc.aio
 from atenet.atelet.fence import FenceError
 from atenet.atelet.node import NodeAgent, NothingStoredError
 from atenet.atelet.snapshot import SnapshotDamagedError, SnapshotMissingError
-from atenet.atelet.worker_calls import WorkerCallError
+from atenet.atelet.worker_calls import Ended, WorkerCallError
 from atenet.atelet.workers import StaleWorkerError
 from atenet.errors import AteError
 from atenet.identity.spiffe import API_ID
@@ -57,8 +57,26 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
         async with _answered(context):
             handle = _checked(request.handle)
             _data_only(request.content_scope)
-            found_stopped = await self._node.checkpoint(handle, request.snapshot_uri)
-        return atelet_pb2.CheckpointResponse(found_stopped=found_stopped)
+            ended = await self._node.checkpoint(
+                handle, request.snapshot_uri, if_idle_ms=request.if_idle_ms
+            )
+        return atelet_pb2.CheckpointResponse(
+            found_stopped=ended is Ended.NOT_RUNNING, in_use=ended is Ended.IN_USE
+        )
+
+    async def Pause(
+        self, request: atelet_pb2.PauseRequest, context: Context
+    ) -> atelet_pb2.PauseResponse:
+        async with _answered(context):
+            await self._node.pause(_checked(request.handle))
+        return atelet_pb2.PauseResponse()
+
+    async def Thaw(
+        self, request: atelet_pb2.ThawRequest, context: Context
+    ) -> atelet_pb2.ThawResponse:
+        async with _answered(context):
+            await self._node.thaw(_checked(request.handle))
+        return atelet_pb2.ThawResponse()
 
     async def Terminate(
         self, request: atelet_pb2.TerminateRequest, context: Context

@@ -9,7 +9,7 @@ import logging
 import grpc
 
 from atenet.atelet.fence import fence
-from atenet.atelet.worker_calls import WorkerCallError, end_workload
+from atenet.atelet.worker_calls import Ended, WorkerCallError, end_workload
 from atenet.atelet.workers import KnownWorker, StaleWorkerError, Workers
 from atenet.proto import atelet_pb2
 
@@ -20,17 +20,21 @@ _LOOK_SECONDS = 0.5
 _UNREACHED = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
-async def stop(workers: Workers, handle: atelet_pb2.ActorHandle, *, with_grace: bool) -> bool:
-    """When it returns no process of the actor is left. True if none was to begin with.
+async def stop(
+    workers: Workers, handle: atelet_pb2.ActorHandle, *, with_grace: bool, if_idle_ms: int = 0
+) -> Ended:
+    """When it returns no process of the actor is left, unless it is in use (see `if_idle_ms`).
 
     Raises WorkerCallError when the worker lives but did not do it: calling again may succeed.
     """
     worker = workers.find(handle.worker, handle.worker_epoch)
     if worker is not None:
-        was_running = await _ask(workers, worker, handle, with_grace=with_grace)
-        if was_running is not None:
+        ended = await _ask(workers, worker, handle, with_grace=with_grace, if_idle_ms=if_idle_ms)
+        if ended is Ended.IN_USE:
+            return ended
+        if ended is not None:
             worker.hosted.discard(handle.actor_uid)
-            return not was_running
+            return ended
     killed = await asyncio.to_thread(fence, handle.actor_uid)
     if worker is not None:
         worker.hosted.discard(handle.actor_uid)
@@ -43,7 +47,7 @@ async def stop(workers: Workers, handle: atelet_pb2.ActorHandle, *, with_grace: 
             "killed_processes": killed,
         },
     )
-    return True
+    return Ended.NOT_RUNNING
 
 
 async def give_up_start(workers: Workers, handle: atelet_pb2.ActorHandle) -> None:
@@ -73,10 +77,17 @@ async def end_elsewhere(workers: Workers, handle: atelet_pb2.ActorHandle) -> Non
 
 
 async def _ask(
-    workers: Workers, worker: KnownWorker, handle: atelet_pb2.ActorHandle, *, with_grace: bool
-) -> bool | None:
-    """Whether it was running until the worker ended it; None when the worker is gone."""
-    call = asyncio.ensure_future(end_workload(worker, handle, with_grace=with_grace))
+    workers: Workers,
+    worker: KnownWorker,
+    handle: atelet_pb2.ActorHandle,
+    *,
+    with_grace: bool,
+    if_idle_ms: int,
+) -> Ended | None:
+    """None when the worker is gone."""
+    call = asyncio.ensure_future(
+        end_workload(worker, handle, with_grace=with_grace, if_idle_ms=if_idle_ms)
+    )
     try:
         while not (await asyncio.wait({call}, timeout=_LOOK_SECONDS))[0]:
             # A worker that is busy still registers; one that hangs does not.

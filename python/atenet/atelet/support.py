@@ -49,7 +49,10 @@ class WorkerSupport(atelet_pb2_grpc.WorkerSupportServicer):
         worker.node_name = self._node
         worker.node_endpoint = self._endpoint
         forwarded = ateapi_pb2.RegisterWorkerRequest(
-            worker=worker, capacity=request.capacity, hosted_actor_uids=request.hosted_actor_uids
+            worker=worker,
+            capacity=request.capacity,
+            hosted_actor_uids=request.hosted_actor_uids,
+            activity=request.activity,
         )
         answer = await _ask(context, self._control.RegisterWorker, forwarded)
         return atelet_pb2.RegisterWorkerResponse(worker=answer.worker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,22 @@ from atenet.atelet.workers import KnownWorker
 from atenet.errors import AteError
 from atenet.proto import ateapi_pb2, atelet_pb2, ateworker_pb2
 
-__all__ = ["WorkerCallError", "end_workload", "hosts", "run_workload"]
+__all__ = [
+    "Ended",
+    "WorkerCallError",
+    "end_workload",
+    "hosts",
+    "pause_workload",
+    "run_workload",
+    "thaw_workload",
+]
 
 _LIST_SECONDS = 5.0
 # What a start may take besides waiting for its probes.
 _START_SECONDS = 30.0
 # A checkpoint waits for the worker's grace, which this agent does not know.
 _END_SECONDS = 60.0
+_THAW_SECONDS = 15.0
 _GONE = "exited"
 
 
@@ -56,23 +66,45 @@ async def run_workload(
     return timings
 
 
+class Ended(Enum):
+    """What became of a workload that was to end."""
+
+    STOPPED = "stopped"  # it ran until now
+    NOT_RUNNING = "not running"  # it had ended, or was not there
+    IN_USE = "in use"  # it was to end only if idle: it runs on
+
+
 async def end_workload(
-    worker: KnownWorker, handle: atelet_pb2.ActorHandle, *, with_grace: bool
-) -> bool:
-    """Whether the worker had it and it still ran. Raises WorkerCallError."""
+    worker: KnownWorker, handle: atelet_pb2.ActorHandle, *, with_grace: bool, if_idle_ms: int = 0
+) -> Ended:
+    """`if_idle_ms`: only if nobody has used it for so long. Raises WorkerCallError."""
     named: dict[str, Any] = {"actor": handle.actor, "actor_uid": handle.actor_uid}
     if not with_grace:
         end = ateworker_pb2.TerminateWorkloadRequest(**named)
         await _call(worker, worker.stub().TerminateWorkload, end, _END_SECONDS)
-        return True
-    request = ateworker_pb2.CheckpointWorkloadRequest(**named)
+        return Ended.STOPPED
+    request = ateworker_pb2.CheckpointWorkloadRequest(**named, if_idle_ms=if_idle_ms)
     try:
         answer = await _call(worker, worker.stub().CheckpointWorkload, request, _END_SECONDS)
     except WorkerCallError as e:
         if e.code is grpc.StatusCode.NOT_FOUND:
-            return False
+            return Ended.NOT_RUNNING
         raise
-    return not answer.found_stopped
+    if answer.in_use:
+        return Ended.IN_USE
+    return Ended.NOT_RUNNING if answer.found_stopped else Ended.STOPPED
+
+
+async def pause_workload(worker: KnownWorker, handle: atelet_pb2.ActorHandle) -> None:
+    """Raises WorkerCallError: Unimplemented where it cannot be frozen."""
+    request = ateworker_pb2.PauseWorkloadRequest(actor=handle.actor, actor_uid=handle.actor_uid)
+    await _call(worker, worker.stub().PauseWorkload, request, _END_SECONDS)
+
+
+async def thaw_workload(worker: KnownWorker, handle: atelet_pb2.ActorHandle) -> None:
+    """Raises WorkerCallError."""
+    request = ateworker_pb2.ThawWorkloadRequest(actor=handle.actor, actor_uid=handle.actor_uid)
+    await _call(worker, worker.stub().ThawWorkload, request, _THAW_SECONDS)
 
 
 async def _call(worker: KnownWorker, method: Any, request: Any, seconds: float) -> Any:

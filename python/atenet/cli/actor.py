@@ -25,7 +25,7 @@ __all__ = ["actor"]
 
 @click.group()
 def actor() -> None:
-    """Create, look at, suspend and resume actors."""
+    """Create, look at, suspend, pause and resume actors."""
 
 
 @actor.command()
@@ -108,8 +108,34 @@ def suspend(actor: pb.ObjectRef, home: Path, output: str) -> None:
 @click.argument("actor", type=REF)
 @home_option
 @output_option
+def pause(actor: pb.ObjectRef, home: Path, output: str) -> None:
+    """Freeze an actor where it is: it keeps its memory and its worker's slot."""
+    with control(home) as stub, working(f"pausing {_name(actor)}"):
+        began = time.monotonic()
+        request = pb.PauseActorRequest(actor=actor)
+        now = stub.PauseActor(request, timeout=DEADLINE_SECONDS).actor
+    _report(output, now, began)
+
+
+@actor.command()
+@click.argument("actor", type=REF)
+@home_option
+@output_option
+def revert(actor: pb.ObjectRef, home: Path, output: str) -> None:
+    """Go back to the last snapshot: what the actor did since, or crashed of, is forgotten."""
+    with control(home) as stub, working(f"reverting {_name(actor)}"):
+        began = time.monotonic()
+        request = pb.RevertActorRequest(actor=actor)
+        now = stub.RevertActor(request, timeout=DEADLINE_SECONDS).actor
+    _report(output, now, began)
+
+
+@actor.command()
+@click.argument("actor", type=REF)
+@home_option
+@output_option
 def resume(actor: pb.ObjectRef, home: Path, output: str) -> None:
-    """Wake an actor, as a request would."""
+    """Wake an actor, suspended or paused, as a request would."""
     with control(home) as stub, working(f"resuming {_name(actor)}"):
         began = time.monotonic()
         request = pb.ResumeActorRequest(actor=actor)

@@ -6,6 +6,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from atenet.cli.failure import BadInput
+from atenet.flags import seconds
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["parse_templates", "read_templates"]
@@ -23,6 +25,7 @@ _NOT_INPUT = {
     "ateapi.ActorTemplate": {"status"},
     "ateapi.ResourceMetadata": {"uid", "version", "create_time", "update_time"},
 }
+_DURATION = "google.protobuf.Duration"
 _STR, _INT, _BOOL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int", "tag:yaml.org,2002:bool"
 _FLOAT, _NULL = "tag:yaml.org,2002:float", "tag:yaml.org,2002:null"
 
@@ -97,6 +100,8 @@ class _Reader:
                     self.message(item, items.add(), place)
                 else:
                     items.append(self._scalar(item, field, place))
+        elif field.message_type and field.message_type.full_name == _DURATION:
+            getattr(into, field.name).FromTimedelta(self._duration(node, path))
         elif field.message_type:
             inner = getattr(into, field.name)
             inner.SetInParent()
@@ -128,6 +133,15 @@ class _Reader:
             return convert(str(node.value))
         except (ValueError, KeyError):
             raise self._wrong(node, path, f"must be {expected}, not {node.value!r}") from None
+
+    def _duration(self, node: yaml.Node, path: str) -> timedelta:
+        expected = "must be a duration such as 90s, 15m or 2h"
+        if not isinstance(node, yaml.ScalarNode) or node.tag not in (_STR, _INT, _FLOAT):
+            raise self._wrong(node, path, expected)
+        try:
+            return timedelta(seconds=seconds(str(node.value)))
+        except (ValueError, OverflowError):
+            raise self._wrong(node, path, f"{expected}, not {node.value!r}") from None
 
     def _unknown(self, key: yaml.Node, path: str, fields: dict[str, FieldDescriptor]) -> BadInput:
         near = difflib.get_close_matches(str(key.value), fields, n=1)

@@ -20,7 +20,7 @@ from atenet.rpc.unix import serve_unix
 from atenet.worker.ingress import TunnelIngress, tunnel_config
 from atenet.worker.network import PairPool, clear_leftovers, hold_prefix
 from atenet.worker.registration import Registration, new_epoch
-from atenet.worker.sandbox import Cgroups, ProcessSandbox
+from atenet.worker.sandbox import Cgroups, Freezer, NullSandbox, ProcessSandbox, Sandbox
 from atenet.worker.service import WorkerService
 from atenet.worker.settings import WorkerSettings
 from atenet.worker.supervisor import Supervisor
@@ -76,16 +76,27 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
             await _last_beat(registration)
 
 
-async def _clean_start(settings: WorkerSettings, threads: ThreadPoolExecutor) -> ProcessSandbox:
+async def _clean_start(settings: WorkerSettings, threads: ThreadPoolExecutor) -> Sandbox:
     """What an interrupted run of this worker left is gone before anything new is made."""
 
-    def clear() -> ProcessSandbox:
+    def clear() -> Sandbox:
         clear_leftovers(settings.net_prefix)
-        sandbox = ProcessSandbox(settings.state_dir / "run", Cgroups(settings.net_prefix), threads)
+        sandbox = _sandbox(settings, threads)
         sandbox.clear()
         return sandbox
 
     return await asyncio.to_thread(clear)
+
+
+def _sandbox(settings: WorkerSettings, threads: ThreadPoolExecutor) -> Sandbox:
+    if settings.sandbox == NullSandbox.sandbox_class:
+        return NullSandbox()
+    return ProcessSandbox(
+        settings.state_dir / "run",
+        Cgroups(settings.net_prefix),
+        threads,
+        freezer=Freezer(settings.net_prefix),
+    )
 
 
 @asynccontextmanager
@@ -105,7 +116,7 @@ async def _tunnel(
 
 
 def _hosting(
-    settings: WorkerSettings, networks: PairPool, sandbox: ProcessSandbox, ingress: TunnelIngress
+    settings: WorkerSettings, networks: PairPool, sandbox: Sandbox, ingress: TunnelIngress
 ) -> tuple[Supervisor, Registration]:
     supervisor = Supervisor(
         Parts(
@@ -121,12 +132,16 @@ def _hosting(
         changed=lambda: registration.beat_now(),  # noqa: PLW0108 - made below
     )
     registration = Registration(
-        settings.atelet_socket, _record(settings, sandbox), settings.socket, supervisor
+        settings.atelet_socket,
+        _record(settings, sandbox),
+        settings.socket,
+        supervisor,
+        capacity=settings.capacity,
     )
     return supervisor, registration
 
 
-def _record(settings: WorkerSettings, sandbox: ProcessSandbox) -> ateapi_pb2.Worker:
+def _record(settings: WorkerSettings, sandbox: Sandbox) -> ateapi_pb2.Worker:
     return ateapi_pb2.Worker(
         metadata=ateapi_pb2.ResourceMetadata(name=settings.name),
         worker_namespace=settings.namespace,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,10 +38,17 @@ def new_epoch(state_dir: Path) -> int:
 
 
 class Registration:
-    """`worker` is what the control plane learns; the agent fills in the node's part."""
+    """`worker` is what the control plane learns; the agent fills in the node's part. `capacity`:
+    what actors may ask for besides slots, by the names of WorkerResources."""
 
     def __init__(
-        self, agent: Path, worker: ateapi_pb2.Worker, socket: Path, supervisor: Supervisor
+        self,
+        agent: Path,
+        worker: ateapi_pb2.Worker,
+        socket: Path,
+        supervisor: Supervisor,
+        *,
+        capacity: Mapping[str, int],
     ) -> None:
         options = [("grpc.max_reconnect_backoff_ms", 1000), ("grpc.min_reconnect_backoff_ms", 100)]
         self._channel = grpc.aio.insecure_channel(f"unix:{agent}", options=options)
@@ -49,6 +57,7 @@ class Registration:
         self._worker = worker
         self._socket = socket
         self._supervisor = supervisor
+        self._capacity = dict(capacity)
         self._due = asyncio.Event()
         self.accepted = asyncio.Event()
 
@@ -68,7 +77,8 @@ class Registration:
     async def beat(self) -> bool:
         """One registration; whether the agent took it. Says so in the log when that changes."""
         try:
-            await self._stub.RegisterWorker(self._request(), timeout=_CALL_SECONDS)
+            request = await self._request()
+            await self._stub.RegisterWorker(request, timeout=_CALL_SECONDS)
         except grpc.aio.AioRpcError as e:
             if self._reached is not False:
                 _log.warning(
@@ -86,7 +96,7 @@ class Registration:
     async def close(self) -> None:
         await self._channel.close(None)
 
-    def _request(self) -> atelet_pb2.RegisterWorkerRequest:
+    async def _request(self) -> atelet_pb2.RegisterWorkerRequest:
         worker = ateapi_pb2.Worker()
         worker.CopyFrom(self._worker)
         draining = self._supervisor.draining
@@ -95,7 +105,13 @@ class Registration:
         )
         return atelet_pb2.RegisterWorkerRequest(
             worker=worker,
-            capacity=ateapi_pb2.WorkerResources(actors=self._supervisor.slots),
+            capacity=ateapi_pb2.WorkerResources(
+                actors=self._supervisor.slots, resources=self._capacity
+            ),
             hosted_actor_uids=self._supervisor.hosted(),
             socket_path=str(self._socket),
+            activity=[
+                ateapi_pb2.ActorActivity(actor_uid=a.uid, busy=a.busy, idle_ms=a.idle_ms)
+                for a in await self._supervisor.activity()
+            ],
         )

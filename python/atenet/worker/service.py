@@ -13,8 +13,18 @@ import grpc.aio
 from atenet.errors import AteError
 from atenet.proto import ateapi_pb2, ateworker_pb2, ateworker_pb2_grpc
 from atenet.worker.ingress import Incarnation
-from atenet.worker.sandbox import InvalidTemplateError, LimitsUnavailableError
-from atenet.worker.supervisor import DrainingError, FullError, NotHostedError, Supervisor
+from atenet.worker.sandbox import (
+    FreezeUnavailableError,
+    InvalidTemplateError,
+    LimitsUnavailableError,
+)
+from atenet.worker.supervisor import (
+    Checkpoint,
+    DrainingError,
+    FullError,
+    NotHostedError,
+    Supervisor,
+)
 from atenet.worker.workload import StartAbortedError
 
 __all__ = ["WorkerService"]
@@ -23,6 +33,7 @@ __all__ = ["WorkerService"]
 _CODES: tuple[tuple[type[AteError], grpc.StatusCode], ...] = (
     (InvalidTemplateError, grpc.StatusCode.INVALID_ARGUMENT),
     (LimitsUnavailableError, grpc.StatusCode.INVALID_ARGUMENT),
+    (FreezeUnavailableError, grpc.StatusCode.UNIMPLEMENTED),
     (FullError, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (NotHostedError, grpc.StatusCode.NOT_FOUND),
     (DrainingError, grpc.StatusCode.UNAVAILABLE),
@@ -51,8 +62,24 @@ class WorkerService(ateworker_pb2_grpc.WorkerServicer):
     ) -> ateworker_pb2.CheckpointWorkloadResponse:
         async with _answered(context):
             actor = _incarnation(request.actor, request.actor_uid)
-            found_stopped = await self._supervisor.checkpoint(actor)
-        return ateworker_pb2.CheckpointWorkloadResponse(found_stopped=found_stopped)
+            done = await self._supervisor.checkpoint(actor, if_idle=request.if_idle_ms / 1000)
+        return ateworker_pb2.CheckpointWorkloadResponse(
+            found_stopped=done is Checkpoint.FOUND_STOPPED, in_use=done is Checkpoint.IN_USE
+        )
+
+    async def PauseWorkload(
+        self, request: ateworker_pb2.PauseWorkloadRequest, context: Context
+    ) -> ateworker_pb2.PauseWorkloadResponse:
+        async with _answered(context):
+            await self._supervisor.pause(_incarnation(request.actor, request.actor_uid))
+        return ateworker_pb2.PauseWorkloadResponse()
+
+    async def ThawWorkload(
+        self, request: ateworker_pb2.ThawWorkloadRequest, context: Context
+    ) -> ateworker_pb2.ThawWorkloadResponse:
+        async with _answered(context):
+            await self._supervisor.thaw(_incarnation(request.actor, request.actor_uid))
+        return ateworker_pb2.ThawWorkloadResponse()
 
     async def TerminateWorkload(
         self, request: ateworker_pb2.TerminateWorkloadRequest, context: Context

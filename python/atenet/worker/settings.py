@@ -10,7 +10,9 @@ from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.worker.network import check_prefix
 
-__all__ = ["WorkerSettings"]
+__all__ = ["SANDBOXES", "WorkerSettings"]
+
+SANDBOXES = ("process", "null")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +22,19 @@ class WorkerSettings:
     pool: str = flag("Pool (ServiceAccount) of the worker; part of its SPIFFE id.", default="local")
     listen: str = flag("Where atunnel listens for the router, host:port.", default="0.0.0.0:8443")
     ip: tuple[str, ...] = flag("Address that the router dials. Repeatable, at most two.")
+    sandbox: str = flag(
+        "Sandbox class of this worker's actors: process, or null, in which nothing runs at all: for "
+        "measures and tests of everything around it.",
+        default="process",
+    )
     slots: int = flag("How many actors this worker holds at a time.", default=4)
+    cpu_milli: int = flag(
+        "Thousandths of a core that actors' templates may ask for in all. 0: only slots count.",
+        default=0,
+    )
+    memory_bytes: int = flag(
+        "Bytes of memory that actors' templates may ask for in all. 0: only slots count.", default=0
+    )
     atelet_socket: Path = flag("Unix socket of the node agent.")
     socket: Path = flag("Unix socket to serve the node agent on.")
     credential: Path = flag("PEM with the worker's private key and certificate chain.")
@@ -59,11 +73,23 @@ class WorkerSettings:
         check_prefix(self.net_prefix)
         if not 1 <= len(self.ip) <= 2:
             raise AteError("--ip must be given once or twice", hint="give the worker's address")
+        if self.sandbox not in SANDBOXES:
+            known = ", ".join(SANDBOXES)
+            raise AteError(f"--sandbox {self.sandbox!r} is not one of {known}")
         if not 1 <= self.slots <= 1000:
             raise AteError(f"--slots {self.slots} is not between 1 and 1000")
         if not 0 <= self.network_pool <= 100:
             raise AteError(f"--network-pool {self.network_pool} is not between 0 and 100")
+        for name in ("cpu_milli", "memory_bytes"):
+            if getattr(self, name) < 0:
+                raise AteError(f"--{name.replace('_', '-')} must not be below 0")
         _ = self.labels
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        """What is counted besides slots, by the names of WorkerResources."""
+        named = {"cpu_milli": self.cpu_milli, "memory_bytes": self.memory_bytes}
+        return {name: amount for name, amount in named.items() if amount}
 
     @property
     def labels(self) -> dict[str, str]:

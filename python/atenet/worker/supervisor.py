@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,11 +13,11 @@ from typing import Any
 from atenet.errors import AteError
 from atenet.operations import Operations
 from atenet.proto import ateapi_pb2, atelet_pb2
-from atenet.worker.ingress import Incarnation
+from atenet.worker.ingress import Activity, Incarnation
 from atenet.worker.sandbox import DEFAULT_CLASS, InvalidTemplateError, Sandbox
 from atenet.worker.workload import Order, Parts, State, Workload
 
-__all__ = ["DrainingError", "FullError", "NotHostedError", "Supervisor"]
+__all__ = ["Checkpoint", "DrainingError", "FullError", "NotHostedError", "Supervisor"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +32,14 @@ class DrainingError(AteError):
 
 class NotHostedError(AteError):
     """No actor with this uid is here."""
+
+
+class Checkpoint(enum.Enum):
+    """What became of one."""
+
+    STOPPED = "stopped"
+    FOUND_STOPPED = "found stopped"  # it had ended by itself
+    IN_USE = "in use"  # nothing was done
 
 
 class Supervisor:
@@ -66,12 +75,24 @@ class Supervisor:
         """
         return await self._operations.detached(self._run(actor, template, actor_dir))
 
-    async def checkpoint(self, actor: Incarnation) -> bool:
+    async def checkpoint(self, actor: Incarnation, *, if_idle: float = 0.0) -> Checkpoint:
         """Stops it with grace; its durable directories then hold what a snapshot will hold.
 
-        True if it had ended by itself. Raises NotHostedError.
+        `if_idle`: seconds for which nobody must have used it; it is left alone otherwise. Raises
+        NotHostedError.
         """
-        return await self._operations.detached(self._checkpoint(actor))
+        return await self._operations.detached(self._checkpoint(actor, if_idle))
+
+    async def pause(self, actor: Incarnation) -> None:
+        """Closes ingress with grace and freezes it; repeatable.
+
+        Raises NotHostedError, and FreezeUnavailableError: then it goes on as before.
+        """
+        await self._operations.detached(self._pause(actor))
+
+    async def thaw(self, actor: Incarnation) -> None:
+        """Undoes it; repeatable. Raises NotHostedError."""
+        await self._operations.detached(self._thaw(actor))
 
     async def terminate(self, actor: Incarnation) -> None:
         """Stops it without grace, wherever it stands. Succeeds when it is not here."""
@@ -85,6 +106,10 @@ class Supervisor:
     def hosted(self) -> list[str]:
         """Uids of the actors that live here; one that ended by itself does not."""
         return [uid for uid, w in self._workloads.items() if w.state is not State.EXITED]
+
+    async def activity(self) -> list[Activity]:
+        """How much the actors are used whose ingress is open."""
+        return await self._parts.ingress.activity()
 
     @property
     def draining(self) -> bool:
@@ -138,14 +163,43 @@ class Supervisor:
         sandbox.check(template)
         return sandbox
 
-    async def _checkpoint(self, actor: Incarnation) -> bool:
-        async with self._taken(actor.uid) as workload:
+    async def _checkpoint(self, actor: Incarnation, if_idle: float) -> Checkpoint:
+        async with self._operations.lock(actor.uid):
+            workload = self._workloads.get(actor.uid)
             if workload is None:
-                raise NotHostedError(f"{actor} ({actor.uid}) is not on this worker")
+                raise _not_hosted(actor)
             ended_by_itself = workload.ended_by_itself
+            asked = if_idle and workload.state is State.READY and not ended_by_itself
+            if asked and not await self._parts.ingress.close_if_idle(actor, if_idle):
+                return Checkpoint.IN_USE
             if workload.state is not State.EXITED:
                 await workload.stop(grace=0 if ended_by_itself else self._grace)
-            return ended_by_itself
+            self._forget(workload)
+            return Checkpoint.FOUND_STOPPED if ended_by_itself else Checkpoint.STOPPED
+
+    async def _pause(self, actor: Incarnation) -> None:
+        async with self._operations.lock(actor.uid):
+            workload = self._living(actor)
+            if workload.state is State.READY:
+                await workload.pause(self._grace)
+                _log.info("actor paused", extra=_fields(actor))
+
+    async def _thaw(self, actor: Incarnation) -> None:
+        async with self._operations.lock(actor.uid):
+            workload = self._living(actor)
+            if workload.state is State.PAUSED:
+                await workload.thaw()
+                _log.info("actor thawed", extra=_fields(actor))
+
+    def _living(self, actor: Incarnation) -> Workload:
+        workload = self._workloads.get(actor.uid)
+        if workload is None or workload.ended_by_itself:
+            raise _not_hosted(actor)
+        return workload
+
+    def _forget(self, workload: Workload) -> None:
+        del self._workloads[workload.actor.uid]
+        _log.info("actor left", extra=_fields(workload.actor))
 
     async def _terminate(self, actor: Incarnation) -> None:
         async with self._taken(actor.uid) as workload:
@@ -164,8 +218,7 @@ class Supervisor:
             workload = self._workloads.get(uid)
             yield workload
             if workload is not None:
-                del self._workloads[uid]
-                _log.info("actor left", extra=_fields(workload.actor))
+                self._forget(workload)
 
     def _on_exit(self, workload: Workload) -> None:
         self._operations.spawn(self._settle(workload))
@@ -179,6 +232,10 @@ class Supervisor:
                 )
                 await workload.settle_exit()
         self._changed()
+
+
+def _not_hosted(actor: Incarnation) -> NotHostedError:
+    return NotHostedError(f"{actor} ({actor.uid}) is not on this worker")
 
 
 def _fields(actor: Incarnation) -> dict[str, Any]:

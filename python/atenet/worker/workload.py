@@ -43,6 +43,7 @@ class StartAbortedError(AteError):
 class State(enum.StrEnum):
     STARTING = "starting"
     READY = "ready"
+    PAUSED = "paused"
     STOPPING = "stopping"
     EXITED = "exited"
 
@@ -135,6 +136,33 @@ class Workload:
         """Makes a start that waits for readiness give up. Harmless at any other time."""
         self._aborted.set()
 
+    async def pause(self, grace: float) -> None:
+        """Closes ingress (running tunnels have `grace` seconds) and freezes the actor.
+
+        Raises FreezeUnavailableError, and then it is reachable and runs as before.
+        """
+        group, network = self._group, self._network
+        assert group is not None
+        assert network is not None
+        # Asked first, so that nobody's connections are cut for nothing.
+        await group.check_freezable()
+        await self._parts.ingress.deactivate(self.actor, grace)
+        try:
+            await group.freeze()
+        except BaseException:
+            await self._parts.ingress.activate(self.actor, network.gateway_path)
+            raise
+        self.state = State.PAUSED
+
+    async def thaw(self) -> None:
+        """Lets it go on where it was, and opens ingress."""
+        group, network = self._group, self._network
+        assert group is not None
+        assert network is not None
+        await group.thaw()
+        await self._parts.ingress.activate(self.actor, network.gateway_path)
+        self.state = State.READY
+
     async def stop(self, *, grace: float, wait: float | None = None) -> None:
         """Closes ingress (running tunnels have `grace` seconds), ends the actor, removes its
         network. What is left are its durable directories and logs. Repeatable."""
@@ -155,7 +183,8 @@ class Workload:
         """Also true before anybody had the time to clear up."""
         if self.state is State.EXITED:
             return True
-        return self.state is State.READY and self._group is not None and self._group.exited.done()
+        here = self.state in (State.READY, State.PAUSED)
+        return here and self._group is not None and self._group.exited.done()
 
     async def settle_exit(self) -> None:
         """After the actor ended by itself: nothing of it is reachable or running any more."""
@@ -197,7 +226,7 @@ class Workload:
 
     def _note_exit(self, exited: asyncio.Future[Exit]) -> None:
         # When we stopped it ourselves the state says so.
-        if self.state is State.READY:
+        if self.state in (State.READY, State.PAUSED):
             self.ended = exited.result()
             self._on_exit(self)
 

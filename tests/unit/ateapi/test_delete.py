@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import grpc
+import pytest
 from atenet.proto import ateapi_pb2 as pb
 
-from tests.support.control_plane import ControlPlane, code_of, ref, resume, suspend
+from tests.support.control_plane import ControlPlane, code_of, pause, ref, resume, revert, suspend
 from tests.support.eventually import eventually
 from tests.support.fake_atelet import snapshot_directory
 
@@ -93,3 +94,46 @@ async def test_a_running_operation_is_not_cut(plane: ControlPlane) -> None:
     assert code == "ABORTED"
     release()
     assert (await resuming).resumed
+
+
+async def _into(plane: ControlPlane, word: str) -> None:
+    """Brings actor `a` to that state; intermediate ones by a node that is unavailable."""
+    control = plane.control()
+    if word == "SUSPENDED":
+        return
+    if word in ("RESUMING", "CRASHED"):
+        plane.atelet.script("Run", Codes.UNAVAILABLE if word == "RESUMING" else Codes.INTERNAL)
+        await code_of(control.ResumeActor(resume("a")))
+        return
+    await control.ResumeActor(resume("a"))
+    if word == "PAUSED":
+        await control.PauseActor(pause("a"))
+    elif word != "RUNNING":
+        method, call = {
+            "SUSPENDING": ("Checkpoint", lambda: control.SuspendActor(suspend("a"))),
+            "PAUSING": ("Pause", lambda: control.PauseActor(pause("a"))),
+            "REVERTING": ("Terminate", lambda: control.RevertActor(revert("a"))),
+            "DELETING": ("Terminate", lambda: control.DeleteActor(_delete("a", any_state=True))),
+        }[word]
+        plane.atelet.script(method, Codes.UNAVAILABLE)
+        await code_of(call())
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("SUSPENDED", "RESUMING", "RUNNING", "SUSPENDING", "PAUSING"),
+        *("PAUSED", "CRASHED", "REVERTING", "DELETING"),
+    ],
+)
+async def test_from_every_state_nothing_is_left(plane: ControlPlane, word: str) -> None:
+    await plane.seed("a", "b")
+    await plane.register(slots=1)
+    await _into(plane, word)
+    assert await plane.state("a") == word
+    assert (await plane.control().DeleteActor(_delete("a", any_state=True))).metadata.name == "a"
+    gone = plane.control().GetActor(pb.GetActorRequest(actor=ref("a")))
+    assert (await code_of(gone))[0] == "NOT_FOUND"
+    assert not plane.atelet.hosted["worker-1"]
+    assert plane.atelet.frozen == set()
+    assert (await plane.control().ResumeActor(resume("b"))).resumed, "the one slot is free"

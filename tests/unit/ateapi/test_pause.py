@@ -78,6 +78,7 @@ async def test_memory_that_is_lost_costs_the_memory_only(
     assert plane.atelet.last("Restore").snapshot_uri == stored
 
 
+@pytest.mark.conformance("C-05")
 async def test_a_paused_actor_on_a_worker_that_restarted_resumes_elsewhere(
     plane: ControlPlane,
 ) -> None:

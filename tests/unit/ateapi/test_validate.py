@@ -118,6 +118,10 @@ def _with(change: Callable[[pb.ActorTemplate], object]) -> pb.ActorTemplate:
             "snapshot_config.content_scope",
         ),
         (_with(lambda t: setattr(t.resources, "cpu_milli", -1)), "resources.cpu_milli"),
+        (_with(lambda t: t.idle_timeout.SetInParent()), "idle_timeout"),
+        (_with(lambda t: t.idle_timeout.FromMilliseconds(999)), "idle_timeout"),
+        (_with(lambda t: setattr(t.idle_timeout, "nanos", -1)), "idle_timeout.nanos"),
+        (_with(lambda t: setattr(t.reclaim_after, "seconds", 1 << 40)), "reclaim_after"),
         (
             _with(lambda t: t.worker_selector.match_labels.update({"a b": "c"})),
             "worker_selector.match_labels",
@@ -212,6 +216,8 @@ def _registration(change: Callable[[pb.RegisterWorkerRequest], object]) -> pb.Re
         ),
         (_registration(lambda r: setattr(r.capacity, "actors", -1)), "capacity.actors"),
         (_registration(lambda r: r.hosted_actor_uids.append("../x")), "hosted_actor_uids[0]"),
+        (_registration(lambda r: r.activity.add()), "activity[0].actor_uid"),
+        (_registration(lambda r: r.activity.add(actor_uid="u", idle_ms=-1)), "activity[0].idle_ms"),
     ],
 )
 def test_a_bad_registration_field_is_named(bad: pb.RegisterWorkerRequest, field: str) -> None:

@@ -1,6 +1,7 @@
 """Templates from YAML: what is read, and how a mistake is told."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ volumes:
 snapshotConfig: {contentScope: DATA}
 workerSelector: {matchLabels: {zone: a}}
 resources: {memoryBytes: 268_435_456}
+idleTimeout: 15m
+reclaim_after: 1.5
 """
 
 
@@ -35,6 +38,8 @@ def test_both_spellings_and_yaml_scalars_are_taken_as_written() -> None:
     assert found.snapshot_config.content_scope == pb.SNAPSHOT_CONTENT_SCOPE_DATA
     assert dict(found.worker_selector.match_labels) == {"zone": "a"}
     assert found.resources.memory_bytes == 268435456
+    assert found.idle_timeout.ToTimedelta() == timedelta(minutes=15)
+    assert found.reclaim_after.ToTimedelta() == timedelta(seconds=1.5)
 
 
 def test_each_document_is_a_template() -> None:
@@ -71,6 +76,13 @@ def test_each_document_is_a_template() -> None:
         ("metadata: {name: a}\nmetadata: {name: b}", 2, "metadata: is there twice"),
         ("metadata: {name: a}\ncontainers: [", 2, "stream end"),
         ("volumes:\n- durableDir: {size: 3}", 2, "unknown field `volumes[0].durableDir.size`"),
+        (
+            "idleTimeout: soon",
+            1,
+            "idleTimeout: must be a duration such as 90s, 15m or 2h, not 'soon'",
+        ),
+        ("idleTimeout: -5s", 1, "idleTimeout: must be a duration"),
+        ("idleTimeout: {seconds: 5}", 1, "idleTimeout: must be a duration"),
         ("- a", 1, "the document: must be a mapping"),
     ],
 )

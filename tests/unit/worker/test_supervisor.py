@@ -6,7 +6,7 @@ from atenet.errors import AteError
 from atenet.worker.network import netns
 from atenet.worker.probe import NotReadyError
 from atenet.worker.sandbox import InvalidTemplateError
-from atenet.worker.supervisor import DrainingError, FullError, NotHostedError
+from atenet.worker.supervisor import Checkpoint, DrainingError, FullError, NotHostedError
 from atenet.worker.workload import StartAbortedError, StartFailedError, State
 
 from tests.support.actor_box import (
@@ -95,7 +95,7 @@ async def test_checkpoint_closes_ingress_then_stops_then_answers(host: Hosting) 
     # Requests that run have their grace: the actor still answers them.
     assert (await ask(gateway, put(b"last word"))).startswith(b"HTTP/1.1 200")
     host.ingress.let_go.set()
-    assert await storing is False
+    assert await storing is Checkpoint.STOPPED
     assert host.ingress.events[-1] == ("deactivate", actor.uid, 5.0)
     assert (host.box.data_of(actor.uid) / "greeting").read_text() == "last word"
     assert not gateway.exists()
@@ -210,7 +210,7 @@ async def test_an_actor_that_ends_by_itself_is_noticed_and_closed(host: Hosting)
     assert not gateway.exists()
     (workload,) = host.supervisor.workloads()
     assert workload.state is State.EXITED
-    assert await host.supervisor.checkpoint(actor) is True
+    assert await host.supervisor.checkpoint(actor) is Checkpoint.FOUND_STOPPED
     assert host.supervisor.workloads() == []
 
 

@@ -21,6 +21,7 @@ mod relay;
 mod stats;
 mod table;
 mod totals;
+mod usage;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -151,6 +152,18 @@ impl TunnelServer {
         let was_active = self.shared.table.deactivate(&actor, uid, grace).await;
         tracing::info!(%actor, uid, was_active, "ingress closed");
         Ok(was_active)
+    }
+
+    /// Closes ingress to new tunnels if no request is in flight and none was for `idle`; false, and nothing has
+    /// changed, otherwise. No request comes in between. [`Self::deactivate`] ends the tunnels that are left.
+    ///
+    /// # Errors
+    /// When a name is malformed.
+    pub fn close_if_idle(&self, atespace: &str, name: &str, uid: &str, idle: Duration) -> Result<bool, ActivateError> {
+        let actor = actor(atespace, name)?;
+        let closed = self.shared.table.close_if_idle(&actor, uid, idle);
+        tracing::info!(%actor, uid, closed, "ingress closes if idle");
+        Ok(closed)
     }
 
     #[must_use]

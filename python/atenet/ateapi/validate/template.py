@@ -13,7 +13,8 @@ from atenet.proto import ateapi_pb2 as pb
 __all__ = ["for_create"]
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CLASSES = ("process",)
+# The first is the default. A null actor is a port and nothing else: for measures and tests.
+_CLASSES = ("process", "null")
 # A page of templates is read as a whole, and a start sends one to a node.
 _MAX_BYTES = 512 * 1024
 _MAX_CONTAINERS = 16

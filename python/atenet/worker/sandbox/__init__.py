@@ -2,8 +2,10 @@
 
 from atenet.worker.sandbox.account import account_of
 from atenet.worker.sandbox.cgroup import Cgroups, LimitsUnavailableError
+from atenet.worker.sandbox.freezer import Freezer, FreezeUnavailableError
 from atenet.worker.sandbox.interface import DEFAULT_CLASS, Exit, Launch, Sandbox, SandboxGroup
 from atenet.worker.sandbox.limits import Limits
+from atenet.worker.sandbox.null import NullSandbox
 from atenet.worker.sandbox.plan import (
     Bind,
     ContainerPlan,
@@ -19,10 +21,13 @@ __all__ = [
     "Cgroups",
     "ContainerPlan",
     "Exit",
+    "FreezeUnavailableError",
+    "Freezer",
     "InvalidTemplateError",
     "Launch",
     "Limits",
     "LimitsUnavailableError",
+    "NullSandbox",
     "ProcessSandbox",
     "Sandbox",
     "SandboxGroup",

@@ -9,9 +9,20 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["FIRST", "HOME", "LAST", "account_of", "files_for", "hand_over"]
+__all__ = [
+    "FIRST",
+    "HOME",
+    "LAST",
+    "account_of",
+    "files_for",
+    "hand_over",
+    "is_process_of",
+    "processes_of",
+]
 
 # Above every range that distributions hand out to people, services and containers' subordinate
 # ids by default, below the kernel's signed limit.
@@ -25,6 +36,22 @@ def account_of(actor_uid: str) -> int:
     """User and group number of this actor."""
     digest = hashlib.sha256(actor_uid.encode()).digest()
     return FIRST + int.from_bytes(digest[:8], "big") % (LAST - FIRST + 1)
+
+
+def processes_of(account: int) -> Iterator[int]:
+    """The pids of all that runs under it, as this process numbers them."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and is_process_of(int(entry.name), account):
+            yield int(entry.name)
+
+
+def is_process_of(pid: int, account: int) -> bool:
+    """False also for a zombie: it runs no more; only its parent can remove it."""
+    process = Path("/proc", str(pid))
+    with suppress(OSError):
+        if process.stat().st_uid == account:
+            return (process / "stat").read_bytes().rpartition(b") ")[2][:1] != b"Z"
+    return False
 
 
 def hand_over(directory: Path, account: int) -> None:

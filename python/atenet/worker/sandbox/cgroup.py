@@ -13,12 +13,12 @@ from typing import Protocol
 from atenet.errors import AteError
 from atenet.worker.sandbox.limits import PROCESSES, Limits
 
-__all__ = ["Cgroups", "LimitsUnavailableError"]
+__all__ = ["CGROUPS", "PARENT", "Cgroups", "LimitsUnavailableError", "remove_group"]
 
 _log = logging.getLogger(__name__)
 
-_ROOT = Path("/sys/fs/cgroup")
-_PARENT = "atenet"
+CGROUPS = Path("/sys/fs/cgroup")
+PARENT = "atenet"
 _PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA_MICROSECONDS = 1_000  # the kernel's
 _REMOVE_SECONDS = 2.0
@@ -42,7 +42,7 @@ class _Hierarchy(Protocol):
 class Cgroups:
     """Groups are named after the activation's network, so `prefix` marks the worker's own."""
 
-    def __init__(self, prefix: str, root: Path = _ROOT) -> None:
+    def __init__(self, prefix: str, root: Path = CGROUPS) -> None:
         self._prefix = prefix
         separate = (root / "memory").is_dir()
         self._hierarchy: _Hierarchy = _Separate(root) if separate else _Unified(root)
@@ -82,7 +82,7 @@ class Cgroups:
     def remove(self, name: str) -> None:
         """Repeatable."""
         for directory in self._hierarchy.directories(name):
-            _remove(directory)
+            remove_group(directory)
 
     def clear(self) -> None:
         """Removes every group of this worker, and the parent when no other worker has any."""
@@ -91,7 +91,7 @@ class Cgroups:
             with suppress(FileNotFoundError):
                 for directory in list(parent.glob(f"{self._prefix}*")):
                     if directory.is_dir():
-                        _remove(directory)
+                        remove_group(directory)
             with suppress(OSError):
                 parent.rmdir()
 
@@ -125,7 +125,7 @@ class _Separate:
             directory.mkdir(exist_ok=True)
 
     def directories(self, name: str) -> list[Path]:
-        return [self._root / kind / _PARENT / name for kind in ("memory", "cpu", "pids")]
+        return [self._root / kind / PARENT / name for kind in ("memory", "cpu", "pids")]
 
     def settings(self, name: str, limits: Limits) -> dict[Path, str]:
         memory, cpu, pids = self.directories(name)
@@ -147,15 +147,17 @@ class _Unified:
         self._root = root
 
     def prepare(self) -> None:
-        parent = self._root / _PARENT
-        if parent.is_dir():
+        parent = self._root / PARENT
+        handed_on = parent / "cgroup.subtree_control"
+        # The freezer, which needs no controller, may have made it.
+        if handed_on.exists() and "memory" in handed_on.read_text():
             return
         self._delegate(self._root)
         parent.mkdir(exist_ok=True)
         self._delegate(parent)
 
     def directories(self, name: str) -> list[Path]:
-        return [self._root / _PARENT / name]
+        return [self._root / PARENT / name]
 
     def settings(self, name: str, limits: Limits) -> dict[Path, str]:
         (group,) = self.directories(name)
@@ -176,8 +178,8 @@ def _quota(limits: Limits) -> int:
     return max(limits.cpu_milli * _PERIOD_MICROSECONDS // 1000, _LEAST_QUOTA_MICROSECONDS)
 
 
-def _remove(directory: Path) -> None:
-    """A group stays busy for a moment after its last process died."""
+def remove_group(directory: Path) -> None:
+    """Repeatable. A group stays busy for a moment after its last process died."""
     deadline = time.monotonic() + _REMOVE_SECONDS
     pause = threading.Event()
     while True:

@@ -50,9 +50,19 @@ class SandboxGroup(Protocol):
     exited: asyncio.Future[Exit]
     """Done when the first container has ended by itself or was stopped."""
 
+    async def check_freezable(self) -> None:
+        """Raises FreezeUnavailableError where `freeze` is known to be impossible."""
+
+    async def freeze(self) -> None:
+        """Stops every process where it is, memory and all. Raises FreezeUnavailableError, and
+        then all run on."""
+
+    async def thaw(self) -> None:
+        """Lets them go on. Repeatable."""
+
     async def stop(self, wait: float) -> None:
         """Asks to stop, waits, then makes sure: no process is left, nothing on the host but
-        logs and durable directories. Repeatable."""
+        logs and durable directories. A frozen one is thawed first. Repeatable."""
 
 
 class Sandbox(Protocol):

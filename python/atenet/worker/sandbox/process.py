@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import shutil
+from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from atenet.worker.network import GATEWAY_ADDRESS
 from atenet.worker.sandbox import account, bubblewrap, child, output, seccomp
 from atenet.worker.sandbox.cgroup import Cgroups
 from atenet.worker.sandbox.child import Child
+from atenet.worker.sandbox.freezer import Freezer
 from atenet.worker.sandbox.interface import Exit, Launch
 from atenet.worker.sandbox.limits import apply_rlimits
 from atenet.worker.sandbox.output import OutputLog
@@ -35,10 +37,13 @@ class ProcessSandbox:
 
     sandbox_class = "process"
 
-    def __init__(self, scratch: Path, cgroups: Cgroups, threads: Executor) -> None:
+    def __init__(
+        self, scratch: Path, cgroups: Cgroups, threads: Executor, *, freezer: Freezer
+    ) -> None:
         _require("bwrap", "nsenter", "setpriv")
         self._scratch = scratch
         self._cgroups = cgroups
+        self.freezer = freezer
         self._threads = threads
         self._system = bubblewrap.SystemView.scan()
         self._filter = seccomp.program()
@@ -72,11 +77,13 @@ class ProcessSandbox:
 
     def clear(self) -> None:
         """Removes what interrupted activations left. Blocks; only before anything is started."""
+        self.freezer.clear()
         self._cgroups.clear()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def forget(self, launch: Launch) -> None:
         """Removes the activation's group and files; its processes are gone. Blocks."""
+        self.freezer.remove(launch.network.name)
         self._cgroups.remove(launch.network.name)
         shutil.rmtree(self._place(launch), ignore_errors=True)
 
@@ -149,11 +156,28 @@ class ProcessGroup:
         self._children.append(process)
         self._endings.append(asyncio.ensure_future(self._see_off(container, process, log)))
 
+    async def check_freezable(self) -> None:
+        await self._on_thread(self._sandbox.freezer.check, self._launch.network.name)
+
+    async def freeze(self) -> None:
+        owner = account.account_of(self._launch.actor_uid)
+        await self._on_thread(
+            self._sandbox.freezer.freeze,
+            self._launch.network.name,
+            lambda: account.processes_of(owner),
+        )
+
+    async def thaw(self) -> None:
+        await self._on_thread(self._sandbox.freezer.thaw, self._launch.network.name)
+
     async def stop(self, wait: float) -> None:
+        await self.thaw()
         await asyncio.gather(*(process.stop(wait) for process in self._children))
         await asyncio.gather(*self._endings)
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads, self._sandbox.forget, self._launch)
+        await self._on_thread(self._sandbox.forget, self._launch)
+
+    async def _on_thread(self, call: Callable[..., None], *given: object) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads, call, *given)
 
     async def _see_off(self, container: str, process: Child, log: OutputLog) -> None:
         """Keeps what it says, to the last word, and notes how it ended."""

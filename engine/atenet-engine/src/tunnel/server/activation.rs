@@ -9,10 +9,12 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use atenet_net::NetNs;
+use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::usage::Usage;
 use crate::actor_ref::ActorRef;
 
 /// How far the end of an activation has come; it only grows.
@@ -45,10 +47,25 @@ pub(super) struct Activation {
     traffic: Traffic,
 }
 
-#[derive(Default)]
 struct Running {
     next_id: u64,
     tunnels: HashMap<u64, Arc<AtomicWaker>>,
+    /// Those with a request in flight.
+    in_flight: usize,
+    /// When the last request ended or the last tunnel came in.
+    quiet_since: Instant,
+}
+
+impl Running {
+    /// One more request is in flight, or one less.
+    fn count(&mut self, more: bool) {
+        if more {
+            self.in_flight += 1;
+        } else {
+            self.in_flight -= 1;
+            self.quiet_since = Instant::now();
+        }
+    }
 }
 
 /// What an activation has carried.
@@ -57,14 +74,13 @@ struct Traffic {
     opened: AtomicU64,
     to_actor: AtomicU64,
     from_actor: AtomicU64,
-    /// Milliseconds from the activation to the last byte or the last opened or closed tunnel.
-    last_active: AtomicU64,
 }
 
 /// A copy of the numbers, for people.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Snapshot {
     pub(super) tunnels: usize,
+    pub(super) in_flight: usize,
     pub(super) opened: u64,
     pub(super) to_actor: u64,
     pub(super) from_actor: u64,
@@ -73,11 +89,13 @@ pub(super) struct Snapshot {
 
 impl Activation {
     pub(super) fn new(target: Target) -> Self {
+        let now = Instant::now();
+        let running = Running { next_id: 0, tunnels: HashMap::new(), in_flight: 0, quiet_since: now };
         Self {
             target,
-            opened: Instant::now(),
+            opened: now,
             phase: AtomicU8::new(Phase::Open as u8),
-            tunnels: Mutex::default(),
+            tunnels: Mutex::new(running),
             emptied: Notify::new(),
             traffic: Traffic::default(),
         }
@@ -128,24 +146,29 @@ impl Activation {
         let id = running.next_id;
         running.next_id += 1;
         running.tunnels.insert(id, waker.clone());
+        running.quiet_since = Instant::now();
         drop(running);
-        self.touch();
-        Tunnel { activation: self.clone(), id, waker, to_actor: 0, from_actor: 0 }
+        let usage = Usage::new();
+        Tunnel { activation: self.clone(), id, waker, usage, in_flight: false, to_actor: 0, from_actor: 0 }
     }
 
-    fn touch(&self) {
-        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.traffic.last_active.store(now, Ordering::Relaxed);
+    /// Whether no request is in flight and none was for so long. To be called under the table's lock, so that no tunnel
+    /// comes in meanwhile.
+    pub(super) fn is_quiet_for(&self, idle: Duration) -> bool {
+        let running = self.tunnels.lock();
+        running.in_flight == 0 && running.quiet_since.elapsed() >= idle
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
-        let last = Duration::from_millis(self.traffic.last_active.load(Ordering::Relaxed));
+        let running = self.tunnels.lock();
+        let idle = if running.in_flight == 0 { running.quiet_since.elapsed() } else { Duration::ZERO };
         Snapshot {
-            tunnels: self.tunnels.lock().tunnels.len(),
+            tunnels: running.tunnels.len(),
+            in_flight: running.in_flight,
             opened: self.traffic.opened.load(Ordering::Relaxed),
             to_actor: self.traffic.to_actor.load(Ordering::Relaxed),
             from_actor: self.traffic.from_actor.load(Ordering::Relaxed),
-            idle: self.opened.elapsed().saturating_sub(last),
+            idle,
         }
     }
 }
@@ -155,6 +178,8 @@ pub(super) struct Tunnel {
     activation: Arc<Activation>,
     id: u64,
     waker: Arc<AtomicWaker>,
+    usage: Usage,
+    in_flight: bool,
     pub(super) to_actor: u64,
     pub(super) from_actor: u64,
 }
@@ -178,7 +203,26 @@ impl Tunnel {
     /// Counts the tunnel as opened.
     pub(super) fn opened(&self) {
         self.activation.traffic.opened.fetch_add(1, Ordering::Relaxed);
-        self.activation.touch();
+    }
+
+    /// Notes what the router sent, before the actor has it.
+    pub(super) fn asked(&mut self, bytes: &[u8]) {
+        self.usage.asked(bytes);
+        self.settle();
+    }
+
+    /// Notes what the actor sent.
+    pub(super) fn answered(&mut self, bytes: &Bytes) {
+        self.usage.answered(bytes);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let now = self.usage.in_flight();
+        if now != self.in_flight {
+            self.in_flight = now;
+            self.activation.tunnels.lock().count(now);
+        }
     }
 
     /// Adds what was carried since the last call.
@@ -187,15 +231,16 @@ impl Tunnel {
         self.from_actor += from_actor;
         self.activation.traffic.to_actor.fetch_add(to_actor, Ordering::Relaxed);
         self.activation.traffic.from_actor.fetch_add(from_actor, Ordering::Relaxed);
-        self.activation.touch();
     }
 }
 
 impl Drop for Tunnel {
     fn drop(&mut self) {
-        self.activation.touch();
         let mut running = self.activation.tunnels.lock();
         running.tunnels.remove(&self.id);
+        if self.in_flight {
+            running.count(false);
+        }
         if running.tunnels.is_empty() {
             self.activation.emptied.notify_waiters();
         }

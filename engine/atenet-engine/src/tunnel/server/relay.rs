@@ -141,7 +141,10 @@ impl<S: RouterSide> Relay<S> {
         while !self.upload_done {
             if self.chunk.is_empty() {
                 match ready!(self.router.poll_recv(cx)) {
-                    Some(Ok(bytes)) => self.chunk = bytes,
+                    Some(Ok(bytes)) => {
+                        self.tunnel.asked(&bytes);
+                        self.chunk = bytes;
+                    }
                     Some(Err(Broken)) => return Poll::Ready(Err(Ending::RouterReset)),
                     None => {
                         ready!(Pin::new(&mut self.actor).poll_shutdown(cx)).map_err(|_| self.actor_gone())?;
@@ -189,6 +192,7 @@ impl<S: RouterSide> Relay<S> {
                         Poll::Ready(Ok(Some(bytes))) => {
                             self.from_actor += bytes.len() as u64;
                             self.bulk = bytes.len() >= PAGE;
+                            self.tunnel.answered(&bytes);
                             self.router.send(bytes).map_err(broken)?;
                         }
                     }

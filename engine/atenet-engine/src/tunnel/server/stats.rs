@@ -41,11 +41,13 @@ pub struct ActorStats {
     /// Ingress is open: false while running tunnels have their grace.
     pub open: bool,
     pub tunnels: usize,
+    /// Tunnels with a request in flight, or with something that cannot be followed.
+    pub in_flight: usize,
     pub tunnels_total: u64,
     pub bytes_to_actor: u64,
     pub bytes_from_actor: u64,
     pub active_ms: u64,
-    /// Since the last byte either way, or the last tunnel that opened or closed.
+    /// Since the last request ended or the last tunnel opened; 0 while one is in flight.
     pub idle_ms: u64,
 }
 
@@ -78,6 +80,7 @@ fn actor(activation: &super::activation::Activation) -> ActorStats {
         uid: target.uid.to_string(),
         open: activation.phase() == super::activation::Phase::Open,
         tunnels: now.tunnels,
+        in_flight: now.in_flight,
         tunnels_total: now.opened,
         bytes_to_actor: now.to_actor,
         bytes_from_actor: now.from_actor,

@@ -56,6 +56,22 @@ impl Table {
         was_active
     }
 
+    /// Closes ingress for one incarnation if it has been idle for so long, in one step with finding that out. What is
+    /// left of its tunnels is for [`Self::deactivate`] to end.
+    pub(super) fn close_if_idle(&self, actor: &ActorRef, uid: &str, idle: Duration) -> bool {
+        let mut entries = self.0.write();
+        let quiet = |activation: &Arc<Activation>| *activation.target.uid == *uid && activation.is_quiet_for(idle);
+        if !entries.active.get(actor).is_some_and(quiet) {
+            return false;
+        }
+        let removed = entries.active.remove(actor);
+        if let Some(activation) = &removed {
+            activation.advance(Phase::Closing);
+        }
+        entries.ending.extend(removed);
+        true
+    }
+
     fn remove(&self, actor: &ActorRef, uid: &str) -> (bool, Option<Arc<Activation>>) {
         let mut entries = self.0.write();
         let this = |activation: &Arc<Activation>| *activation.target.uid == *uid;

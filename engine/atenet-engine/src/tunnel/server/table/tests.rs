@@ -124,3 +124,34 @@ async fn a_repeated_deactivation_waits_for_the_first_ones_tunnels() {
     assert!(first.await.unwrap());
     assert!(!cut.await.unwrap());
 }
+
+#[tokio::test]
+async fn ingress_closes_only_for_an_idle_incarnation() {
+    let table = Table::default();
+    table.activate(target("a", "1").await);
+    assert!(!table.close_if_idle(&actor("a"), "2", Duration::ZERO), "another incarnation");
+    assert!(!table.close_if_idle(&actor("a"), "1", LONG), "not for so long");
+    let mut tunnel = table.admit(&actor("a")).unwrap();
+    tunnel.asked(b"GET / HTTP/1.1\r\n\r\n");
+    assert!(!table.close_if_idle(&actor("a"), "1", Duration::ZERO), "a request is in flight");
+    assert!(table.admit(&actor("a")).is_some(), "nothing has changed");
+    tunnel.answered(&bytes::Bytes::from_static(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
+    assert!(table.close_if_idle(&actor("a"), "1", Duration::ZERO), "a connection that is only kept");
+    assert!(table.admit(&actor("a")).is_none());
+    assert_eq!(tunnel.activation().phase(), Phase::Closing);
+    drop(tunnel);
+    assert!(!table.deactivate(&actor("a"), "1", LONG).await, "it was closed before");
+}
+
+#[tokio::test]
+async fn a_tunnel_that_ends_with_its_request_in_flight_leaves_the_books_right() {
+    let table = Table::default();
+    table.activate(target("a", "1").await);
+    let mut tunnel = table.admit(&actor("a")).unwrap();
+    tunnel.asked(b"GET / HTTP/1.1\r\n\r\n");
+    let activation = table.all()[0].clone();
+    assert_eq!(activation.snapshot().in_flight, 1);
+    drop(tunnel);
+    assert_eq!(activation.snapshot().in_flight, 0);
+    assert!(table.close_if_idle(&actor("a"), "1", Duration::ZERO));
+}
