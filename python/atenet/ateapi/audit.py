@@ -15,7 +15,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from atenet.ateapi.store import AuditEntry, BusyError, Store
+from atenet.ateapi.store import AuditEntry, BusyError, ContradictionError, Store
 from atenet.identity.spiffe import API_ID
 from atenet.proto import ateapi_pb2 as pb
 
@@ -140,7 +140,7 @@ class Keeper:
         while True:
             try:
                 await self.round()
-            except BusyError as e:
+            except (BusyError, ContradictionError) as e:
                 _log.warning("the audit log is as long as before", extra={"error": str(e)})
             await asyncio.sleep(_ROUND_SECONDS)
 

@@ -18,6 +18,8 @@ from atenet.atelet.snapshot import SnapshotStore
 from atenet.atelet.support import WorkerSupport
 from atenet.atelet.workers import Workers
 from atenet.errors import AteError
+from atenet.identity import spiffe
+from atenet.identity.credential import Credential
 from atenet.proto import ateapi_pb2_grpc, atelet_pb2_grpc
 from atenet.rpc import MtlsServer, mtls_channel, mtls_server
 from atenet.rpc.unix import serve_unix
@@ -45,6 +47,7 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
         stack.push_async_callback(workers.close)
         node = NodeAgent(files, snapshots, workers)
         stack.push_async_callback(node.close)
+        _check_node(settings)
         control = mtls_channel(
             settings.api,
             credential=settings.credential,
@@ -67,6 +70,18 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
         )
         daemon.announce_ready(settings.ready_file, {"grpc": bound})
         await _housekeeping(files, stop)
+
+
+def _check_node(settings: AteletSettings) -> None:
+    """The control plane believes the certificate, not the flag: where they differ, no call of this
+    agent would be let in."""
+    leaf = Credential.load(settings.credential).want()
+    name = spiffe.node_dns_name(leaf.uri or spiffe.ATELET_ID, settings.node)
+    if name not in leaf.dns:
+        raise AteError(
+            f"--credential {settings.credential} is not of --node {settings.node}",
+            hint=f"an agent's certificate must have the DNS name {name}",
+        )
 
 
 def _open(settings: AteletSettings) -> tuple[ActorFiles, SnapshotStore, Workers]:

@@ -67,6 +67,7 @@ async def test_an_unknown_actor_is_not_found(plane: ControlPlane) -> None:
     assert (await code_of(plane.control().ResumeActor(resume("nobody"))))[0] == "NOT_FOUND"
 
 
+# B020, B025
 async def test_without_room_nothing_changes_and_no_node_is_called(plane: ControlPlane) -> None:
     (before,) = await plane.seed("a")
     assert await code_of(plane.control().ResumeActor(resume("a"))) == (
@@ -97,6 +98,7 @@ async def test_a_second_resume_while_one_runs_is_aborted_and_the_first_succeeds(
     assert plane.atelet.count("Run") == 1
 
 
+# B033, B034
 async def test_a_caller_that_leaves_does_not_stop_the_resume(plane: ControlPlane) -> None:
     await plane.seed("a")
     await plane.register()
@@ -110,6 +112,7 @@ async def test_a_caller_that_leaves_does_not_stop_the_resume(plane: ControlPlane
     assert plane.atelet.count("Run") == 1
 
 
+# B022: what has its worker goes on there.
 async def test_an_unavailable_node_leaves_it_resuming_and_a_retry_continues_on_the_same_worker(
     plane: ControlPlane,
 ) -> None:
@@ -145,6 +148,7 @@ async def test_a_start_that_failed_for_good_crashes_the_actor_and_frees_the_slot
     assert (await plane.control().ResumeActor(resume("b"))).resumed
 
 
+# B026
 async def test_a_crashed_actor_is_not_resumed_and_says_so(plane: ControlPlane) -> None:
     await plane.seed("a")
     await plane.register()

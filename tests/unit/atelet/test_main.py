@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from atenet.atelet.settings import AteletSettings
 from atenet.flags import flag_name
+from atenet.identity import LocalIdentity, spiffe
 
 from tests.support.node import Node
 
@@ -47,6 +48,24 @@ def test_a_wrong_flag_is_named(tmp_path: Path, changed: dict[str, str], named: s
     assert done.returncode in (1, 2)
     assert named in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("node", [None, "other"])
+def test_a_certificate_of_another_node_is_refused_at_the_start(
+    tmp_path: Path, node: str | None
+) -> None:
+    identity = LocalIdentity(tmp_path)
+    identity.ensure()
+    credential = identity.credential("atelet", spiffe.ATELET_ID, node=node)
+    done = subprocess.run(
+        [PROGRAM, *flags(tmp_path, credential=str(credential))],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert f"--credential {credential} is not of --node n" in done.stderr
+    assert "n.atelet.ate-system.pod.cluster.local" in done.stderr
 
 
 def test_help_names_every_flag() -> None:
