@@ -131,8 +131,10 @@ def thaw_group_of(pid: int, root: Path = CGROUPS) -> None:
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
             _, kind, path = line.split(":", 2)
-            if kind == "freezer" and path.startswith(f"/{PARENT}/"):
-                (root / "freezer" / path[1:] / "freezer.state").write_text("THAWED")
+            # In a container the path may begin above what is mounted here.
+            _, ours, name = path.partition(f"/{PARENT}/")
+            if kind == "freezer" and ours:
+                (root / "freezer" / PARENT / name / "freezer.state").write_text("THAWED")
 
 
 def _hierarchy(root: Path) -> Path | None:
