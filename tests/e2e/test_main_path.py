@@ -1,6 +1,7 @@
 """From `ate up` to an answer, and back to sleep."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +103,24 @@ def test_an_actor_can_be_made_and_unmade(running: Ate) -> None:
     running.good("actor", "create", "demo/brief", "-t", "counter")
     assert running.count("demo/brief") == 0  # nothing of the first one
     running.good("actor", "delete", "demo/brief", "--force")
+
+
+def test_an_egress_policy_is_set_asked_and_taken_away(running: Ate, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("rules:\n  - https: {hostnames: [api.example.com]}\n")
+    denied = running.good("policy", "explain", "demo/one", "https://api.example.com/").out
+    assert denied.startswith("denied: api.example.com port 443: the actor has no egress policy")
+    said = running.good("policy", "set", "demo/one", "-f", str(file)).out
+    assert said == "egress policy of demo/one set: 1 rule\n"
+    allowed = running.good("policy", "explain", "demo/one", "https://api.example.com/").out
+    assert allowed.startswith("allowed: api.example.com port 443: rules[0].https: intercepted")
+    file.write_text("rules:\n  - http: {hostnames: [a.example, b.example]}\n")
+    running.good("policy", "set", "demo/one", "-f", str(file))
+    shown = running.good("policy", "get", "demo/one").out
+    assert [line.split() for line in shown.splitlines()[1:]] == [
+        ["0", "http", "a.example", "80", "-"],
+        ["0", "http", "b.example", "80", "-"],
+    ]
+    assert running("policy", "set", "demo/nobody", "-f", str(file)).code == 3
+    running.good("policy", "delete", "demo/one")
+    assert running("policy", "get", "demo/one").code == 3

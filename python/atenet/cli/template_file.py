@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import sys
-from collections.abc import Callable, Iterable
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-import yaml
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.message import Message
-
-from atenet.cli.failure import BadInput
-from atenet.flags import seconds
+from atenet.cli.yaml_message import parse_messages, read_text
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["parse_templates", "read_templates"]
-
-# What a person writes; the rest of the message is the server's.
-_NOT_INPUT = {
-    "ateapi.ActorTemplate": {"status"},
-    "ateapi.ResourceMetadata": {"uid", "version", "create_time", "update_time"},
-}
-_DURATION = "google.protobuf.Duration"
-_STR, _INT, _BOOL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int", "tag:yaml.org,2002:bool"
-_FLOAT, _NULL = "tag:yaml.org,2002:float", "tag:yaml.org,2002:null"
 
 
 def read_templates(file: str) -> list[pb.ActorTemplate]:
@@ -36,14 +17,10 @@ def read_templates(file: str) -> list[pb.ActorTemplate]:
     A relative hostPath is taken from the file's directory, so that a template can stand beside
     what it mounts.
     """
+    text, source = read_text(file)
+    found = parse_templates(text, source)
     if file == "-":
-        return parse_templates(sys.stdin.read(), "standard input")
-    try:
-        found = parse_templates(Path(file).read_text(), file)
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{file} is not UTF-8 text") from error
+        return found
     beside = Path(file).resolve().parent
     for volume in (v for template in found for v in template.volumes if v.host_path.path):
         volume.host_path.path = os.path.normpath(beside / volume.host_path.path)
@@ -52,156 +29,5 @@ def read_templates(file: str) -> list[pb.ActorTemplate]:
 
 def parse_templates(text: str, source: str) -> list[pb.ActorTemplate]:
     """One template for each YAML document. Pure. Raises BadInput."""
-    try:
-        nodes = yaml.compose_all(text, Loader=yaml.SafeLoader)
-        documents = [node for node in nodes if node is not None and not _is_null(node)]
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise BadInput(f"{source}, line {line}: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise BadInput(f"{source}: {error}") from error
-    if not documents:
-        raise BadInput(f"{source} holds no template", hint="examples/ has some to start from")
-    return [_Reader(source).message(document, pb.ActorTemplate(), "") for document in documents]
-
-
-class _Reader:
-    """Walks YAML nodes along a message's descriptor."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def message(self, node: yaml.Node, into: Any, path: str) -> Any:
-        fields = _fields(into.DESCRIPTOR)
-        where = path or "the document"
-        if not isinstance(node, yaml.MappingNode):
-            raise self._wrong(node, where, f"must be a mapping with {_names(fields.values())}")
-        seen: set[str] = set()
-        for key, value in node.value:
-            field = fields.get(str(key.value))
-            place = f"{path}.{key.value}" if path else str(key.value)
-            if field is None:
-                raise self._unknown(key, place, fields)
-            if field.name in seen:
-                raise self._wrong(key, place, "is there twice")
-            seen.add(field.name)
-            self._fill(value, into, field, place)
-        return into
-
-    def _fill(self, node: yaml.Node, into: Message, field: FieldDescriptor, path: str) -> None:
-        if _is_map(field):
-            entries: dict[str, str] = getattr(into, field.name)
-            entries.update(self._map(node, path))
-        elif field.is_repeated:
-            items = getattr(into, field.name)
-            for index, item in enumerate(self._sequence(node, path)):
-                place = f"{path}[{index}]"
-                if field.message_type:
-                    self.message(item, items.add(), place)
-                else:
-                    items.append(self._scalar(item, field, place))
-        elif field.message_type and field.message_type.full_name == _DURATION:
-            getattr(into, field.name).FromTimedelta(self._duration(node, path))
-        elif field.message_type:
-            inner = getattr(into, field.name)
-            inner.SetInParent()
-            if not (_is_null(node) and not _fields(field.message_type)):
-                self.message(node, inner, path)
-        else:
-            setattr(into, field.name, self._scalar(node, field, path))
-
-    def _map(self, node: yaml.Node, path: str) -> dict[str, str]:
-        if not isinstance(node, yaml.MappingNode):
-            raise self._wrong(node, path, "must be a mapping of strings")
-        found = {}
-        for key, value in node.value:
-            if not isinstance(value, yaml.ScalarNode):
-                raise self._wrong(value, f"{path}.{key.value}", "must be a string")
-            found[str(key.value)] = str(value.value)
-        return found
-
-    def _sequence(self, node: yaml.Node, path: str) -> list[yaml.Node]:
-        if not isinstance(node, yaml.SequenceNode):
-            raise self._wrong(node, path, "must be a list (lines that start with `- `)")
-        return list(node.value)
-
-    def _scalar(self, node: yaml.Node, field: FieldDescriptor, path: str) -> Any:
-        expected, convert, tags = _kind(field)
-        if not isinstance(node, yaml.ScalarNode) or node.tag not in tags:
-            raise self._wrong(node, path, f"must be {expected}")
-        try:
-            return convert(str(node.value))
-        except (ValueError, KeyError):
-            raise self._wrong(node, path, f"must be {expected}, not {node.value!r}") from None
-
-    def _duration(self, node: yaml.Node, path: str) -> timedelta:
-        expected = "must be a duration such as 90s, 15m or 2h"
-        if not isinstance(node, yaml.ScalarNode) or node.tag not in (_STR, _INT, _FLOAT):
-            raise self._wrong(node, path, expected)
-        try:
-            return timedelta(seconds=seconds(str(node.value)))
-        except (ValueError, OverflowError):
-            raise self._wrong(node, path, f"{expected}, not {node.value!r}") from None
-
-    def _unknown(self, key: yaml.Node, path: str, fields: dict[str, FieldDescriptor]) -> BadInput:
-        near = difflib.get_close_matches(str(key.value), fields, n=1)
-        guess = f"did you mean `{near[0]}`? " if near else ""
-        return self._error(
-            key, f"unknown field `{path}`", f"{guess}allowed here: {_names(fields.values())}"
-        )
-
-    def _wrong(self, node: yaml.Node, path: str, problem: str) -> BadInput:
-        return self._error(node, f"{path}: {problem}", None)
-
-    def _error(self, node: yaml.Node, text: str, hint: str | None) -> BadInput:
-        return BadInput(f"{self._source}, line {node.start_mark.line + 1}: {text}", hint=hint)
-
-
-def _fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
-    """By both spellings: `wakeupProbe`, as JSON has it, and `wakeup_probe`, as the contract has it."""
-    closed = _NOT_INPUT.get(descriptor.full_name, set())
-    allowed = [field for field in descriptor.fields if field.name not in closed]
-    return {f.json_name: f for f in allowed} | {f.name: f for f in allowed}
-
-
-def _names(fields: Iterable[FieldDescriptor]) -> str:
-    return ", ".join(dict.fromkeys(field.json_name for field in fields)) or "nothing ({})"
-
-
-def _is_map(field: FieldDescriptor) -> bool:
-    return bool(field.message_type and field.message_type.GetOptions().map_entry)
-
-
-def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag == _NULL
-
-
-def _kind(field: FieldDescriptor) -> tuple[str, Callable[[str], Any], tuple[str, ...]]:
-    """What a scalar field takes: in words, its conversion, the YAML tags it may come with."""
-    if field.enum_type:
-        names = [v.name for v in field.enum_type.values if v.number]
-        common = names[0].removesuffix(names[0].rsplit("_", 1)[-1])
-        short = {name.removeprefix(common): name for name in names}
-        numbers = field.enum_type.values_by_name
-
-        def enum(text: str) -> int:
-            return numbers[short.get(text, text)].number
-
-        return f"one of {', '.join(short)}", enum, (_STR,)
-    if field.type == FieldDescriptor.TYPE_BOOL:
-        return "true or false", lambda text: text.lower() in ("true", "yes", "on"), (_BOOL,)
-    if field.type in (FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64):
-        return "a whole number", _whole(field), (_INT,)
-    return "a string", str, (_STR, _INT, _FLOAT, _BOOL)
-
-
-def _whole(field: FieldDescriptor) -> Callable[[str], int]:
-    bits = 31 if field.type == FieldDescriptor.TYPE_INT32 else 63
-
-    def convert(text: str) -> int:
-        number = int(text.replace("_", ""), 0)
-        if abs(number) >= 1 << bits:
-            raise ValueError(text)
-        return number
-
-    return convert
+    documents = parse_messages(text, source, pb.ActorTemplate, "template")
+    return [document.message for document in documents]
