@@ -8,6 +8,7 @@ import grpc
 import pytest
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.validate import actor as actors
+from atenet.ateapi.validate import paging
 from atenet.ateapi.validate import template as templates
 from atenet.ateapi.validate import worker as workers
 from atenet.proto import ateapi_pb2 as pb
@@ -227,3 +228,45 @@ def test_a_bad_registration_field_is_named(bad: pb.RegisterWorkerRequest, field:
 def test_a_template_is_no_larger_than_a_page_of_them_can_be() -> None:
     large = _template(env=[pb.EnvVar(name=f"V{i}", value="x" * 100_000) for i in range(6)])
     assert _field(lambda: templates.for_create(large)) == "actor_template"
+
+
+_UNKNOWN = b"\x98\x06\x01"  # field 99
+
+
+def test_a_field_that_is_not_known_is_not_kept() -> None:
+    metadata = pb.ResourceMetadata.FromString(actor("a").metadata.SerializeToString() + _UNKNOWN)
+    given = pb.Actor(metadata=metadata, actor_template=actor("a").actor_template)
+    made = actors.for_create(given)
+    assert made.SerializeToString() == actors.for_create(actor("a")).SerializeToString()
+    container = template().containers[0].SerializeToString() + _UNKNOWN
+    odd = template()
+    odd.containers[0].CopyFrom(pb.Container.FromString(container))
+    good = templates.for_create(template())
+    assert templates.for_create(odd).SerializeToString() == good.SerializeToString()
+
+
+def test_a_page_ends_before_it_outgrows_a_message() -> None:
+    large = [pb.Actor(metadata=pb.ResourceMetadata(name="x" * 2**20)) for _ in range(5)]
+    page = paging.Page("actors", pb.ListActorsRequest(page_size=10))
+    items, token = page.cut(large, lambda a: (a.metadata.uid,))
+    assert 0 < len(items) < 5
+    assert token
+    (huge,), token = page.cut(
+        [pb.Actor(metadata=pb.ResourceMetadata(name="x" * 2**22))], lambda a: (a.metadata.uid,)
+    )
+    assert huge.ByteSize() > 2**22
+    assert not token
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *("x", "é", "=", "a" * 2000, "bnVsbA==", "W10=", "e30="),
+        paging.page_token("workers", "a"),
+        paging.page_token("actors", "a", "b"),
+        paging.page_token("actors", "a\0"),
+    ],
+)
+def test_a_token_of_another_list_is_refused(token: str) -> None:
+    request = pb.ListActorsRequest(page_token=token)
+    assert _field(lambda: paging.Page("actors", request)) == "page_token"

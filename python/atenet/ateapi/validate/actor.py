@@ -16,6 +16,7 @@ def for_create(actor: pb.Actor) -> pb.Actor:
     made.actor_template.CopyFrom(_template(actor))
     _no_source_tag(actor)
     _selector(actor, made)
+    made.DiscardUnknownFields()
     return made
 
 
@@ -30,6 +31,7 @@ def for_update(actor: pb.Actor) -> pb.Actor:
     made.actor_template.CopyFrom(_template(actor))
     _no_source_tag(actor)
     _selector(actor, made)
+    made.DiscardUnknownFields()
     return made
 
 
