@@ -36,6 +36,10 @@ _CLOSE_DELIMITED = "a body that only the end of the connection ends is ended cle
 
 DIFFERENCES = (
     _envoy(
+        "test_a_trailing_tab_in_the_value_is_not_trimmed",
+        "white space behind a field's value is no part of it, and dropped before anything of ours sees it",
+    ),
+    _envoy(
         "test_an_ambiguous_request_is_400_and_the_connection_closes",
         _LENIENT,
         "folded line",

@@ -180,12 +180,11 @@ async def test_more_streams_than_allowed_are_refused_not_queued(stage: Stage) ->
     [b"\x16\x03\x01\xff\xff" + b"\0" * 500, b"\0" * 1000, b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"],
     ids=["a broken ClientHello", "zeros", "a broken preface"],
 )
-@pytest.mark.only("agentgateway")
 @pytest.mark.router(header_limit=0.5, tls_handshake=0.5)
 async def test_noise_on_any_listener_ends_in_a_close(stage: Stage, noise: bytes) -> None:
     router = stage.router
-    for endpoint in (router.web, router.connect, router.plain, router.plain_connect):
-        assert endpoint is not None
+    listeners = (router.web, router.connect, router.plain, router.plain_connect)
+    for endpoint in filter(None, listeners):
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         writer.write(noise)
         with contextlib.suppress(OSError):

@@ -65,7 +65,6 @@ async def test_a_request_that_names_nobody_is_404(stage: Stage) -> None:
 
 
 @pytest.mark.conformance("I-01")
-@pytest.mark.only("agentgateway")
 async def test_a_trailing_tab_in_the_value_is_not_trimmed(stage: Stage) -> None:
     actor, origin = await stage.actor(echo)
     before = stage.api.total

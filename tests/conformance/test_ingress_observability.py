@@ -103,7 +103,6 @@ async def test_cache_hits_misses_and_stale_retries_are_counted(own_stage) -> Non
 
 
 @pytest.mark.conformance("I-38")
-@pytest.mark.only("agentgateway")
 async def test_tunnels_and_worker_connections_are_counted_and_end(own_stage) -> None:  # type: ignore[no-untyped-def]
     stage: Stage = await own_stage()
     origin = await stage.origin(echo)
