@@ -1,14 +1,19 @@
 """The bench of the ingress path: what generators say is read right, and both sides are set up alike."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from atenet.router.binary import find_envoy
+from atenet.router.envoy_api import message_class
+from atenet.router.resources.filters import carry_assignment
+from atenet.router.resources.names import ASSIGNMENT
 
 from benchmarks.path import cores
 from benchmarks.path.compared import compared
+from benchmarks.path.envoy_dataplane import constant_answer
 from benchmarks.path.envoys import configurations
 from benchmarks.path.identity import BenchIdentity
 from benchmarks.path.load import h2load_said, wrk_said
@@ -74,6 +79,18 @@ def test_the_load_is_not_on_the_paths_cores_where_there_are_two() -> None:
     assert cores.PATH
     assert cores.LOAD
     assert len(cores.PATH | cores.LOAD) == 1 or not cores.PATH & cores.LOAD
+
+
+def test_the_constant_answer_says_all_that_envoy_carries_on() -> None:
+    wanted = re.findall(
+        rf"%DYNAMIC_METADATA\({ASSIGNMENT}:(\w+)\)%", json.dumps(carry_assignment())
+    )
+    said = message_class("envoy.service.ext_proc.v3.ProcessingResponse").FromString(
+        constant_answer("127.9.9.1")
+    )
+    assert said.HasField("request_headers")
+    given = said.dynamic_metadata[ASSIGNMENT]
+    assert {name for name in wanted if given[name]} == set(wanted) != set()
 
 
 def test_envoy_takes_the_peers_configuration(tmp_path: Path) -> None:
