@@ -51,7 +51,7 @@ def bootstrap(settings: Settings, *, xds_port: int, pressure: Path | None = None
                 "api_type": "GRPC",
                 "transport_api_version": "V3",
                 "set_node_on_first_message_only": True,
-                "grpc_services": [{"envoy_grpc": {"cluster_name": "xds"}}],
+                "grpc_services": [{"envoy_grpc": {"cluster_name": "xds", **_soon_again()}}],
             },
             "lds_config": {"ads": {}, "resource_api_version": "V3"},
             "cds_config": {"ads": {}, "resource_api_version": "V3"},
@@ -70,6 +70,11 @@ def bootstrap(settings: Settings, *, xds_port: int, pressure: Path | None = None
             }
         },
     }
+
+
+def _soon_again() -> Resource:
+    """A router that was restarted is found within a second; Envoy's own pauses grow to half a minute."""
+    return {"retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}}
 
 
 def _xds_cluster(port: int) -> Resource:

@@ -28,7 +28,7 @@ _WEBSOCKET = "websocket"
 
 # Envoy takes away what `Connection` lists only from requests. What frames the answer stays, listed or not.
 _LISTED_BY_ACTORS = """
-local kept = {close = true, ["keep-alive"] = true, upgrade = true,
+local kept = {close = true, ["keep-alive"] = true, upgrade = true, connection = true,
               ["content-length"] = true, ["transfer-encoding"] = true}
 function envoy_on_response(handle)
   local headers = handle:headers()
