@@ -28,9 +28,6 @@ from tests.support.control_plane import (
 from tests.support.eventually import eventually
 from tests.support.issue import odd_credential
 
-# One loop for all: grpc.aio has been seen to lose an answer when its loop is replaced between tests.
-pytestmark = pytest.mark.asyncio(loop_scope="session")
-
 Codes = grpc.StatusCode
 
 

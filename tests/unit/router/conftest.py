@@ -24,7 +24,7 @@ def pki(root: None, tmp_path_factory: pytest.TempPathFactory) -> Pki:
     return Pki(tmp_path_factory.mktemp("pki"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module")
 async def ends(pki: Pki) -> AsyncIterator[tuple[FakeAteapi, WorkerEnd]]:
     api, worker = await FakeAteapi(pki).start(), await WorkerEnd.start(pki)
     yield api, worker
@@ -32,7 +32,7 @@ async def ends(pki: Pki) -> AsyncIterator[tuple[FakeAteapi, WorkerEnd]]:
     await api.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture
 async def start(
     pki: Pki, ends: tuple[FakeAteapi, WorkerEnd], tmp_path: Path
 ) -> AsyncIterator[Start]:

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from atenet.router.binary import find_envoy
 
 from tests.support import envoy_flags
@@ -21,8 +20,6 @@ from tests.support.resume_steps import Placement
 from tests.support.router_process import RouterProcess, program
 from tests.support.router_spec import RouterSpec
 from tests.support.worker_end import WorkerEnd
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ACTOR = "team/elsewhere"
 

@@ -13,9 +13,6 @@ from tests.support.pki import Pki
 from tests.support.raw_http1 import RawHttp1, request
 from tests.unit.router.conftest import Start
 
-# One loop for the module: the control plane and the worker outlive a test.
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 async def test_each_request_asks_and_reaches_its_actor(start: Start) -> None:
     stage = await start()

@@ -15,7 +15,7 @@ from tests.support.raw_http1 import RawHttp1, request
 from tests.support.stage import Stage
 from tests.unit.router.conftest import Start
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.conformance("I-34")]
+pytestmark = pytest.mark.conformance("I-34")
 
 
 def place(file: Path, content: bytes) -> Path:

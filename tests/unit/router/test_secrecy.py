@@ -15,7 +15,7 @@ from tests.support.router_process import status_of
 from tests.support.stage import new_ref
 from tests.unit.router.conftest import Start
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.conformance("I-39")]
+pytestmark = pytest.mark.conformance("I-39")
 
 
 def on_loopback(ip: str) -> bool:
