@@ -111,14 +111,17 @@ class NodeAgent:
         template: ateapi_pb2.ActorTemplate,
     ) -> atelet_pb2.StartTimings:
         uid = handle.actor_uid
-        worker.hosted.add(uid)
+        worker.starting.add(uid)
         self._starting[uid] = handle
         try:
-            return await run_workload(worker, handle, template, self._files.directory(uid))
+            timings = await run_workload(worker, handle, template, self._files.directory(uid))
+            worker.hosted.add(uid)
+            return timings
         except BaseException:
             worker.hosted.discard(uid)
             raise
         finally:
+            worker.starting.discard(uid)
             del self._starting[uid]
 
     async def _on_worker(

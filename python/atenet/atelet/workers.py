@@ -28,12 +28,14 @@ class StaleWorkerError(AteError):
 
 @dataclass
 class KnownWorker:
-    """One worker process. `seen`: monotonic time of its last registration."""
+    """One worker process. `seen`: monotonic time of its last registration; `hosted`: what it said
+    then; `starting`: what it is being told to start, which a registration on its way cannot know."""
 
     name: str
     epoch: int
     socket_path: str
     hosted: set[str] = field(default_factory=set)
+    starting: set[str] = field(default_factory=set)
     seen: float = float("-inf")
     _channel: grpc.aio.Channel | None = None
 
@@ -104,8 +106,9 @@ class Workers:
         return worker if worker is not None and worker.epoch == epoch else None
 
     def hosting(self, uid: str) -> KnownWorker | None:
-        """The worker whose last word was that it hosts this actor."""
-        return next((w for w in self._known.values() if uid in w.hosted), None)
+        """The worker whose last word was that it hosts this actor, or that is starting it."""
+        found = (w for w in self._known.values() if uid in w.hosted or uid in w.starting)
+        return next(found, None)
 
     def is_silent(self, worker: KnownWorker) -> bool:
         """Whether it has not spoken for so long that it may hang."""

@@ -34,6 +34,16 @@ async def test_only_the_present_incarnation_is_current(workers: Workers) -> None
     assert workers.find("w", 1) is None
 
 
+async def test_a_registration_that_was_on_its_way_does_not_undo_a_start(workers: Workers) -> None:
+    await workers.registered("w", 1, "/s", set())
+    worker = workers.current("w", 1)
+    worker.starting.add("uid")
+    await workers.registered("w", 1, "/s", set())
+    assert workers.hosting("uid") is worker
+    worker.starting.discard("uid")
+    assert workers.hosting("uid") is None
+
+
 async def test_a_late_word_of_an_earlier_incarnation_is_not_taken(workers: Workers) -> None:
     await workers.registered("w", 2, "/s", {"uid"})
     assert not await workers.registered("w", 1, "/s", set())
