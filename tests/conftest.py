@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from atenet.ateapi.store.location import PostgresUrl, store_location
+from atenet.ateapi.store.postgres.schema import migrate
 
+from tests.support import control_plane
 from tests.support.postgres import PostgresServer, postgres_server
 
 
@@ -57,3 +60,15 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "ate.db")
     server: PostgresServer = request.getfixturevalue("postgres")
     return server.database()
+
+
+@pytest.fixture
+def on_each_store(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's control planes run on PostgreSQL, or on SQLite behind the engine's front."""
+    location = store_location(store_url)
+    if isinstance(location, PostgresUrl):
+        migrate(location)
+        chosen = control_plane.Defaults(store=store_url, front="auto")
+    else:
+        chosen = control_plane.Defaults(front="auto")
+    monkeypatch.setattr(control_plane, "defaults", chosen)

@@ -130,6 +130,26 @@ def refusals(dataplane: str) -> str:
     """
 
 @final
+class ApiFront:
+    """What stands before ateapi's own server: answers warm calls by a read of the store, carries the others.
+
+    Not for a process that has the store's SQLite file open by another copy of SQLite, such as Python's: POSIX locks
+    are one process's, and two copies in it would undo each other's.
+    """
+
+    def __new__(cls, config: str) -> Self:
+        """`config`: JSON, see engine/atenet-engine/src/config/api_front.rs. Raises ValueError naming the field."""
+
+    def start(self) -> str:
+        """Binds and serves. Returns the bound `ip:port`. Raises EngineError."""
+
+    def answered(self) -> str:
+        """JSON: how many calls it answered by itself, all with OK, by method."""
+
+    def close(self, timeout_seconds: float) -> None:
+        """Accepts nothing new, lets calls end, cuts what is left after the timeout, ends the runtime."""
+
+@final
 class ExtProc:
     """The decisions that Envoy asks for, over its external processing API."""
 

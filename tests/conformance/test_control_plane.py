@@ -10,7 +10,8 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
-from atenet.ateapi.store.sqlite import SqliteStore
+from atenet.ateapi.store import Transaction
+from atenet.ateapi.store.opening import open_store
 from atenet.identity import Authority, spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
@@ -27,6 +28,8 @@ from tests.support.control_plane import (
 )
 from tests.support.eventually import eventually
 from tests.support.issue import odd_credential
+
+pytestmark = pytest.mark.usefixtures("on_each_store")
 
 Codes = grpc.StatusCode
 
@@ -135,11 +138,12 @@ async def test_warm_reads_take_no_lock(tmp_path: Path) -> None:
         await plane.seed("a")
         await plane.register()
         await plane.control().ResumeActor(resume("a"))
-        other = await SqliteStore.open(tmp_path / "ate.db")
+        other = await open_store(plane.settings().store_location)
         entered, leave = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def hold_the_write_lock(_tx: object) -> None:
+        def hold_the_write_lock(tx: Transaction) -> None:
+            tx.actors.get("team-a", "a")  # and the row's own, where rows have some
             loop.call_soon_threadsafe(entered.set)
             asyncio.run_coroutine_threadsafe(leave.wait(), loop).result(10)
 

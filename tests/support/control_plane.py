@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -28,6 +29,17 @@ from tests.support.fake_atelet import FakeAtelet
 
 
 @dataclass
+class Defaults:
+    """What a control plane of a test runs on unless the test says otherwise."""
+
+    store: str = ""
+    front: str = "off"
+
+
+defaults = Defaults()
+
+
+@dataclass
 class ControlPlane:
     """Files, a scripted node agent, and one ateapi at a time with clients of every role."""
 
@@ -37,10 +49,33 @@ class ControlPlane:
     worker_timeout: float = 6.0
     node_timeout: float = 60.0
     drain_timeout: float = 20.0
-    store: str = ""  # the SQLite file below `root`, or a migrated store of either engine
+    # The SQLite file below `root`, or a migrated store of either engine; see `on_each_store`.
+    store: str = field(default_factory=lambda: defaults.store)
+    front: str = field(default_factory=lambda: defaults.front)
+    snapshots: Path | None = None
+    store_lease: float = 1.0
     addresses: dict[str, str] = field(default_factory=dict)
     _channels: list[MtlsChannel] = field(default_factory=list)
     _process: asyncio.subprocess.Process | None = None
+
+    def replica(self, name: str) -> ControlPlane:
+        """Another control plane on the same store, with the same node agent."""
+        root = self.root / name
+        root.mkdir()
+        return dataclasses.replace(
+            self,
+            root=root,
+            store=str(self.settings().store),
+            snapshots=self.settings().snapshots,
+            addresses={},
+            _channels=[],
+            _process=None,
+        )
+
+    def kill(self) -> None:
+        """SIGKILL to its own process."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
 
     # -- running it
 
@@ -106,7 +141,9 @@ class ControlPlane:
         given: dict[str, Any] = {
             "listen": Address("127.0.0.1", 0),
             "store": self.store or str(self.root / "ate.db"),
-            "snapshots": self.root / "snapshots",
+            "front": self.front,
+            "store_lease": self.store_lease,
+            "snapshots": self.snapshots or self.root / "snapshots",
             "server_credential": self.identity.service_credential(
                 "ateapi", [spiffe.API_SERVER_NAME]
             ),
@@ -131,6 +168,8 @@ class ControlPlane:
             "--node-roots": made.node_roots,
             "--worker-timeout": f"{made.worker_timeout}s",
             "--node-timeout": f"{made.node_timeout}s",
+            "--front": made.front,
+            "--store-lease": f"{made.store_lease}s",
             "--ready-file": ready,
         }
         words = [str(word) for pair in flags.items() for word in pair]

@@ -3,6 +3,7 @@
 //! Durations are whole milliseconds in fields that end in `_ms`. Unknown fields are errors. Every error names the
 //! field by its path, e.g. `listeners[2].tls`.
 
+mod api_front;
 mod extproc;
 mod router;
 mod tunnel;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+pub use api_front::{ApiFrontConfig, WarmMethod};
 pub use extproc::ExtProcConfig;
 pub use router::{
     CacheConfig, ControlConfig, DrainConfig, LimitsConfig, ListenerConfig, Mode, OtlpProtocol, ParkingConfig, Protocol,

@@ -16,6 +16,9 @@ pub enum EngineError {
     Config(#[from] ConfigError),
     #[error("listener {name}: cannot listen on {address}: {source}")]
     Listen { name: String, address: SocketAddr, source: io::Error },
+    /// The same for an address that may hold a host's name.
+    #[error("{name}: cannot listen on {address}: {source}")]
+    Bind { name: String, address: String, source: io::Error },
     #[error("{role}: {source}")]
     Tls { role: String, source: TlsError },
     #[error("control plane {address}: {reason}")]

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! ingress   listener -> actor reference -> resolver (cache -> flight -> parking -> ateapi) -> tunnel client -> worker
+//! front     ateapi's listener -> a read of the store, or its own server
 //! ext_proc  Envoy -> actor reference -> the same resolver -> dynamic metadata or a refusal
 //! atunnel   listener -> activation table -> the actor's own network
 //! ```
@@ -11,6 +12,7 @@
 //! Configuration arrives as whole validated snapshots; nothing here knows of Python.
 
 pub mod actor_ref;
+pub mod api_front;
 pub mod assignment;
 pub mod config;
 pub mod control;

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use self::files::{KeyPair, Watched, read_key_pair, read_roots};
-use self::verify::{AllowedClients, PinnedServer};
+use self::verify::{AllowedClients, PinnedServer, chain_verifier};
 pub use crate::spiffe::SpiffeId;
 
 /// A stream to a server that passed [`ClientTls::connect`].
@@ -67,6 +67,8 @@ pub enum ClientAuth {
     None,
     /// A certificate that chains to `roots` with exactly one URI name, which is one of `allowed`.
     Require { roots: PathBuf, allowed: Vec<SpiffeId> },
+    /// Any certificate that chains to `roots`; who it names is looked at later.
+    Chain { roots: PathBuf },
 }
 
 /// Who a server must be.
@@ -89,7 +91,7 @@ impl ServerTls {
     pub fn new(credentials: CredentialFiles, client_auth: ClientAuth, alpn: &[&[u8]]) -> Result<Self, TlsError> {
         let alpn: Vec<Vec<u8>> = alpn.iter().map(|name| name.to_vec()).collect();
         let mut paths = vec![credentials.cert.clone(), credentials.key.clone()];
-        if let ClientAuth::Require { roots, .. } = &client_auth {
+        if let ClientAuth::Require { roots, .. } | ClientAuth::Chain { roots } = &client_auth {
             paths.push(roots.clone());
         }
         let build = move || server_config(&credentials, &client_auth, &alpn).map(Arc::new);
@@ -108,12 +110,15 @@ fn server_config(files: &CredentialFiles, auth: &ClientAuth, alpn: &[Vec<u8>]) -
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(VERSIONS)
         .map_err(|error| TlsError::Config(error.to_string()))?;
-    let authenticated = matches!(auth, ClientAuth::Require { .. });
+    let authenticated = !matches!(auth, ClientAuth::None);
     let builder = match auth {
         ClientAuth::None => builder.with_no_client_auth(),
         ClientAuth::Require { roots, allowed } => {
             let verifier = AllowedClients::new(read_roots(roots)?, roots, allowed.clone(), provider())?;
             builder.with_client_cert_verifier(Arc::new(verifier))
+        }
+        ClientAuth::Chain { roots } => {
+            builder.with_client_cert_verifier(chain_verifier(read_roots(roots)?, roots, provider())?)
         }
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| mismatch(files, &error))?;

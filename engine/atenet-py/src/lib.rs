@@ -1,4 +1,5 @@
 //! `atenet._engine`.
+mod api_front;
 mod errors;
 mod extproc;
 mod logging;
@@ -14,6 +15,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("EngineError", m.py().get_type::<errors::EngineError>())?;
     logging::register(m)?;
+    api_front::register(m)?;
     extproc::register(m)?;
     names::register(m)?;
     policy::register(m)?;

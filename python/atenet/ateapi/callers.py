@@ -12,7 +12,7 @@ import grpc.aio
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.roles import Role, Roles, allowed
 from atenet.identity import spiffe
-from atenet.rpc import dns_names_in, spiffe_id_in
+from atenet.rpc import dns_names_in, fronted_auth_context, spiffe_id_in
 
 __all__ = ["Access", "Caller", "TokenError", "TokenVerifier", "current", "own_node"]
 
@@ -58,11 +58,17 @@ def own_node() -> str:
 
 
 class Access:
-    """Authenticates and authorises. `tokens`: None where no issuer is configured."""
+    """Authenticates and authorises. `tokens`: None where no issuer is configured.
 
-    def __init__(self, roles: Roles, tokens: TokenVerifier | None = None) -> None:
+    `fronted`: all calls come through the engine's front, which says who the callers are.
+    """
+
+    def __init__(
+        self, roles: Roles, tokens: TokenVerifier | None = None, *, fronted: bool = False
+    ) -> None:
         self._roles = roles
         self._tokens = tokens
+        self._fronted = fronted
 
     async def admit(self, context: grpc.aio.ServicerContext[Any, Any], path: str) -> Caller:
         """The caller, remembered for `current()`; it may call `path`.
@@ -79,7 +85,7 @@ class Access:
         return caller
 
     async def _caller(self, context: grpc.aio.ServicerContext[Any, Any]) -> Caller:
-        auth = context.auth_context()
+        auth = fronted_auth_context(context) if self._fronted else context.auth_context()
         certified = "x509_pem_cert" in auth
         token = _bearer(context)
         if token is not None and certified:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from atenet.ateapi import audit
 from atenet.ateapi.store import Store, Transaction
+from atenet.ateapi.store.news import Subscriber
 from atenet.ateapi.tracing import Tracing, tag
 from atenet.proto import ateapi_pb2 as pb
 
@@ -61,6 +62,12 @@ class ObservedStore:
 
     def hold(self, actor_uid: str) -> AbstractAsyncContextManager[None]:
         return self._inner.hold(actor_uid)
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        return self._inner.subscribe(subscriber)
+
+    async def alone(self) -> bool:
+        return await self._inner.alone()
 
     async def close(self) -> None:
         await self._inner.close()

@@ -8,10 +8,12 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 
+import grpc.aio
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from atenet.ateapi.audit import Keeper
 from atenet.ateapi.callers import Access
+from atenet.ateapi.listening import Listening, listening
 from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.mint import CertificateMint, TokenMint
 from atenet.ateapi.mint import keys as signing_keys
@@ -32,14 +34,12 @@ from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context, Operations
 from atenet.daemon import Stop, announce_ready
 from atenet.pages import Page, PageServer, Query
-from atenet.rpc import MtlsServer, also_without_certificates, mtls_server
+from atenet.rpc import also_without_certificates
 
 __all__ = ["run", "serving"]
 
 _log = logging.getLogger(__name__)
 _CAPACITY_SECONDS = 2.0
-# People's tokens name all their groups: gRPC's own limit (8 KiB) is met by ordinary ones.
-_LIMITS = (("grpc.max_metadata_size", 32 * 1024), ("grpc.absolute_max_metadata_size", 64 * 1024))
 
 
 async def run(settings: Settings, stop: Stop) -> None:
@@ -55,26 +55,22 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
     """The running control plane; yields its bound addresses (`grpc`, `tokens`, `stats`, `issuer`)."""
     certificates = _certificates(settings)
     tracing = _tracing(settings)
-    store = ObservedStore(await open_store(settings.store_location), tracing, time.time)
+    opened = await open_store(settings.store_location, settings.store_lease)
+    store = ObservedStore(opened, tracing, time.time)
     nodes = Nodes(settings.client_credential, settings.node_roots, tracing)
     try:
         api = _api(settings, store, nodes)
         api.tracing = tracing
         api.certificates, api.tokens = certificates, await _tokens(settings, store)
-        server = mtls_server(
-            str(settings.listen),
-            credential=settings.server_credential,
-            client_roots=settings.client_roots,
-            options=_LIMITS,
-        )
-        addresses = {"grpc": server.address, **_token_address(settings, server)}
-        health = add_services(server, api)
         with (
+            listening(settings, api.metrics.answered) as doors,
             PageServer("--stats-listen", settings.stats_listen, _pages(api.metrics)) as stats,
             _issuer(settings, api.tokens) as issuer,
         ):
-            async with _started(api, server, health, settings):
-                yield {**addresses, "stats": str(stats.address), **issuer}
+            health = add_services(doors.server, api)
+            tokens = _token_address(settings, doors.server)
+            async with _started(api, doors, health, settings) as address:
+                yield {"grpc": address, **tokens, "stats": str(stats.address), **issuer}
     finally:
         await nodes.close()
         await store.close()
@@ -103,7 +99,11 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
         context=context,
         operations=operations,
         watch=Watch(context, operations),
-        access=Access(Roles([*DEFAULT_BINDINGS, *settings.bindings]), verifier_for(settings)),
+        access=Access(
+            Roles([*DEFAULT_BINDINGS, *settings.bindings]),
+            verifier_for(settings),
+            fronted=settings.fronted,
+        ),
         metrics=metrics,
         clock=time.time,
     )
@@ -111,11 +111,15 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
 
 @contextlib.asynccontextmanager
 async def _started(
-    api: Api, server: MtlsServer, health: Health, settings: Settings
-) -> AsyncIterator[None]:
-    """Serves and watches; on leaving: not healthy, no new calls, running ones and workflows end."""
+    api: Api, doors: Listening, health: Health, settings: Settings
+) -> AsyncIterator[str]:
+    """Serves and watches; on leaving: not healthy, no new calls, running ones and workflows end.
+
+    Yields the address that callers connect to.
+    """
+    unsubscribe = api.store.subscribe(api.watch.heard)
     await api.watch.started()
-    await server.server.start()
+    address = await doors.open()
     health.serving()
     background = [
         asyncio.create_task(api.watch.run(), name="watch"),
@@ -124,14 +128,15 @@ async def _started(
         asyncio.create_task(Keeper(api.store, settings.audit_keep, api.clock).run(), name="audit"),
     ]
     try:
-        yield
+        yield address
     finally:
         deadline = time.monotonic() + settings.drain_timeout
         health.drain()
+        unsubscribe()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        await server.server.stop(settings.drain_timeout)
+        await doors.close(settings.drain_timeout)
         await api.operations.drain(max(0.0, deadline - time.monotonic()))
         await api.watch.close()
 
@@ -156,7 +161,7 @@ def _tracing(settings: Settings) -> Tracing:
     return tracing_to(str(collector) if collector else None, settings.trace_sampling)
 
 
-def _token_address(settings: Settings, server: MtlsServer) -> dict[str, str]:
+def _token_address(settings: Settings, server: grpc.aio.Server) -> dict[str, str]:
     """Where people come without a certificate, if they may."""
     if settings.token_listen is None:
         return {}

@@ -45,6 +45,11 @@ class Settings:
         default=Address("127.0.0.1", 0),
         kind=Address.parse,
     )
+    front: str = flag(
+        "auto: where the store is a SQLite file, a process of the engine's stands before this one"
+        " and answers ResumeActor of running actors, and GetActor, by itself; off: none does.",
+        default="auto",
+    )
     actor_ca_cert: Path | None = flag(
         "The actor-identity authority to issue actors' certificates from.", default=None
     )
@@ -123,6 +128,12 @@ class Settings:
     trace_sampling: float = flag(
         "The share of calls without a caller's trace that begin one, 0 to 1.", default=1.0
     )
+    store_lease: float = flag(
+        "PostgreSQL: how long a control plane that died keeps what it was doing from the others;"
+        " below the park budget of routers, or a parked request ends before it is taken over.",
+        default=2.0,
+        kind=seconds,
+    )
     drain_timeout: float = flag(
         "How long calls and workflows may take to end after SIGTERM.", default=20.0, kind=seconds
     )
@@ -134,10 +145,10 @@ class Settings:
     def __post_init__(self) -> None:
         if (self.actor_ca_cert is None) != (self.actor_ca_key is None):
             raise AteError("--actor-ca-cert and --actor-ca-key belong together")
+        if self.store_lease <= 0:
+            raise AteError("--store-lease must be above 0")
         if self.node_timeout < self.worker_timeout:
             raise AteError("--node-timeout must not be shorter than --worker-timeout")
-        if self.placement not in ("spread", "pack"):
-            raise AteError(f"--placement {self.placement!r} is neither spread nor pack")
         if self.audit_keep < 86400:
             raise AteError("--audit-keep must be a day (1d) at least")
         if not 0 <= self.trace_sampling <= 1:
@@ -148,6 +159,8 @@ class Settings:
             check_issuer(self.issuer)
         if (self.token_listen is None) != (self.token_issuer is None):
             raise AteError("--token-listen and --token-issuer belong together")
+        _either("--front", self.front, "auto", "off")
+        _either("--placement", self.placement, "spread", "pack")
         _ = self.bindings, self.store_location, verifier_for(self)
 
     @property
@@ -156,9 +169,19 @@ class Settings:
         return store_location(self.store)
 
     @property
+    def fronted(self) -> bool:
+        """Whether callers meet the engine's front."""
+        return self.front == "auto" and isinstance(self.store_location, Path)
+
+    @property
     def bindings(self) -> list[tuple[str, Role]]:
         """The given roles, parsed. Raises AteError."""
         return [parse_binding(given) for given in self.role]
+
+
+def _either(name: str, given: str, one: str, other: str) -> None:
+    if given not in (one, other):
+        raise AteError(f"{name} {given!r} is neither {one} nor {other}")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from atenet.ateapi.hosting import HostingLedger
 from atenet.ateapi.nodes import NodeError
 from atenet.ateapi.retirement import Retirement
 from atenet.ateapi.store import BusyError, Transaction, WorkerRow
+from atenet.ateapi.store.news import News, Topic
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.operations import OperationHeldError, Operations
 from atenet.ateapi.workflows.recover import recover
@@ -67,7 +68,9 @@ class Watch:
         self._recovering: set[str] = set()
 
     async def started(self) -> None:
-        """While the control plane was away no worker could be heard: all get their full time."""
+        """While no control plane was there no worker could be heard: all get their full time."""
+        if not await self._context.store.alone():
+            return
         now = self._context.clock()
         await self._context.store.write(lambda tx: tx.workers.heartbeat_all(now))
 
@@ -119,6 +122,11 @@ class Watch:
             self._recover(uid, workload_gone=True)
         for uid in found.strays:
             self._spawn(self._end_stray(worker, uid))
+
+    def heard(self, news: News) -> None:
+        """Another control plane may have taken in a registration: it is looked at at once."""
+        if news.topic in (Topic.WORKER, Topic.ANYTHING):
+            self._context.registered.set()
 
     def incarnation(self, worker: str) -> None:
         """A worker came up anew: what its last incarnation held is looked at at once."""

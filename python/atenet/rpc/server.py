@@ -64,14 +64,14 @@ def mtls_server(
 
 
 def also_without_certificates(
-    served: MtlsServer, address: str, *, credential: Path, roots: Path
+    server: grpc.aio.Server, address: str, *, credential: Path, roots: Path
 ) -> str:
-    """Binds a second address of the same server, where clients show no certificate: whatever they
+    """Binds another address of a server, where clients show no certificate: whatever they
     may do there they must prove in another way. `roots` are not used to verify anybody.
 
     Returns the bound address. Raises AteError.
     """
-    return _bind(served.server, address, _credentials(credential, roots, mutual=False))
+    return _bind(server, address, _credentials(credential, roots, mutual=False))
 
 
 def _credentials(credential: Path, roots: Path, *, mutual: bool) -> grpc.ServerCredentials:

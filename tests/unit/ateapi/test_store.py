@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from atenet.ateapi.store import BusyError, ContradictionError, HeldError, Store, Transaction
 from atenet.ateapi.store.interface import ClaimRow
+from atenet.ateapi.store.news import News, Topic
 from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.eventually import eventually
@@ -361,3 +362,45 @@ async def test_an_operation_may_write(store: Store) -> None:
     async with store.hold("u1"):
         await store.write(lambda tx: tx.atespaces.put(space))
     assert await store.read(lambda tx: tx.atespaces.get("a")) == space
+
+
+async def test_what_a_write_changed_is_told_once_it_is_committed(store: Store) -> None:
+    told: list[News] = []
+    store.subscribe(told.append)
+
+    def change(tx: Transaction) -> None:
+        tx.workers.put(new_worker(), heartbeat_at=1, lost=False)
+        tx.workers.claim(ClaimRow("u1", "w", 1))
+        tx.actors.put(made)
+        tx.policies.put(made.metadata.uid, pb.EgressPolicy())
+
+    def undone(tx: Transaction) -> None:
+        tx.workers.put(new_worker("other"), heartbeat_at=1, lost=False)
+        raise ValueError("no")
+
+    made = new_actor("a")
+    with pytest.raises(ValueError, match="no"):
+        await store.write(undone)
+    await store.write(change)
+    await store.write(lambda tx: tx.workers.release("u1"))
+    await store.write(lambda tx: tx.workers.release("u1"))
+    await store.write(lambda tx: tx.policies.delete(made.metadata.uid))
+    wanted = [
+        News(Topic.WORKER, "w"),
+        News(Topic.CAPACITY, "w"),
+        News(Topic.POLICY, made.metadata.uid),
+        News(Topic.CAPACITY, "w"),
+        News(Topic.POLICY, made.metadata.uid),
+    ]
+    await eventually(lambda: told == wanted)
+
+
+async def test_nothing_is_told_to_whom_has_left(store: Store) -> None:
+    told: list[News] = []
+    kept: list[News] = []
+    leave = store.subscribe(told.append)
+    store.subscribe(kept.append)
+    leave()
+    await store.write(lambda tx: tx.workers.put(new_worker(), heartbeat_at=1, lost=False))
+    await eventually(lambda: len(kept) == 2)
+    assert told == []

@@ -15,6 +15,7 @@ from atenet.ateapi.store import BusyError, HeldError, Transaction
 from atenet.ateapi.store.interface import ClaimRow
 from atenet.ateapi.store.location import PostgresUrl, store_location
 from atenet.ateapi.store.migrations import numbered
+from atenet.ateapi.store.news import News, Topic
 from atenet.ateapi.store.opening import migrate_store
 from atenet.ateapi.store.postgres import PostgresStore
 from atenet.ateapi.store.postgres.schema import migrate
@@ -243,6 +244,29 @@ async def test_the_same_record_made_twice_at_once_is_made_once(url: PostgresUrl)
         assert sum(made) == 1
 
 
+# ---------------------------------------------------------------- news of the others
+
+
+async def test_what_one_replica_frees_the_others_know_at_once(url: PostgresUrl) -> None:
+    async with _replica(url) as one, _replica(url) as two:
+        told: list[News] = []
+        two.subscribe(told.append)
+        await one.write(lambda tx: tx.workers.put(new_worker(), heartbeat_at=1, lost=False))
+        await one.write(_claim_first("u1"))
+        await one.write(lambda tx: tx.workers.release("u1"))
+        worker, room = News(Topic.WORKER, "w"), News(Topic.CAPACITY, "w")
+        await eventually(lambda: told == [worker, room, room])
+
+
+async def test_a_replica_knows_whether_others_live(url: PostgresUrl) -> None:
+    async with _replica(url) as one:
+        assert await one.alone()
+        async with _replica(url) as two:
+            assert not await one.alone()
+            await _freeze(two)
+            await eventually(one.alone)
+
+
 # ---------------------------------------------------------------- the server's life
 
 
@@ -268,7 +292,10 @@ async def test_a_server_that_restarts_is_used_again(own_server: PostgresServer) 
         assert await store.read(lambda tx: tx.atespaces.get("a")) == space
         async with _replica(url) as other:
             await eventually(lambda: _taken_over(other, "u1"))
+        told: list[News] = []
+        store.subscribe(told.append)
         own_server.stop()
         own_server.start()
         await store.write(lambda tx: tx.atespaces.put(space))
+        await eventually(lambda: News(Topic.ANYTHING) in told)
         assert await store.read(lambda tx: tx.atespaces.get("a")) == space

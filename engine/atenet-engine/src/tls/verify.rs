@@ -34,11 +34,19 @@ impl AllowedClients {
         allowed: Vec<SpiffeId>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, TlsError> {
-        let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-            .build()
-            .map_err(|error| TlsError::Pem { path: path.to_owned(), problem: error.to_string() })?;
-        Ok(Self { chain, allowed })
+        Ok(Self { chain: chain_verifier(roots, path, provider)?, allowed })
     }
+}
+
+/// Clients whose certificate chains to `roots`, read from `path`.
+pub(super) fn chain_verifier(
+    roots: RootCertStore,
+    path: &Path,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| TlsError::Pem { path: path.to_owned(), problem: error.to_string() })
 }
 
 impl fmt::Debug for AllowedClients {

@@ -69,6 +69,7 @@ class Health:
             if status != last:
                 yield _Answer(status=status)
                 last = status
+                continue  # it may have changed while this was on its way
             if self._closing:
                 return
             await changed.wait()

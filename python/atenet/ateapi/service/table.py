@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grpc.aio
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
@@ -9,7 +10,6 @@ from atenet.ateapi.service import actors, atespaces, minting, nodes, policies, t
 from atenet.ateapi.service.dispatch import Api, Handler, generic_handlers
 from atenet.ateapi.service.introspection import Health, Reflection
 from atenet.proto import ateapi_pb2 as pb
-from atenet.rpc import MtlsServer
 
 __all__ = ["HANDLERS", "SERVICES", "add_services"]
 
@@ -28,13 +28,13 @@ HANDLERS: dict[str, dict[str, Handler]] = {
 SERVICES = tuple(s.full_name for s in pb.DESCRIPTOR.services_by_name.values())
 
 
-def add_services(server: MtlsServer, api: Api) -> Health:
+def add_services(server: grpc.aio.Server, api: Api) -> Health:
     """Adds the contract, health and reflection. Health says NOT_SERVING until it is told."""
-    server.server.add_generic_rpc_handlers(tuple(generic_handlers(api, HANDLERS)))
+    server.add_generic_rpc_handlers(tuple(generic_handlers(api, HANDLERS)))
     health = Health(api.access, SERVICES)
-    health_pb2_grpc.add_HealthServicer_to_server(health, server.server)
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
     names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(
-        Reflection(api.access, names), server.server
+        Reflection(api.access, names), server
     )
     return health

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from atenet.ateapi.store.news import Subscriber
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = [
@@ -274,5 +275,12 @@ class Store(Protocol):
     def hold(self, actor_uid: str) -> AbstractAsyncContextManager[None]:
         """The per-actor operation lock, across control planes; it frees itself when its holder
         dies. Raises HeldError at once if it is taken, BusyError."""
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Tells of what writes change, after they are committed, until the returned function is
+        called: this control plane's, and on PostgreSQL those of every other one."""
+
+    async def alone(self) -> bool:
+        """Whether no other control plane is known to serve this store now. Raises BusyError."""
 
     async def close(self) -> None: ...

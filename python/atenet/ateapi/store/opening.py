@@ -11,15 +11,17 @@ from atenet.ateapi.store.location import StoreLocation
 __all__ = ["migrate_store", "open_store"]
 
 
-async def open_store(location: StoreLocation) -> Store:
-    """Raises AteError when it cannot be used: missing, damaged, not migrated, too new."""
+async def open_store(location: StoreLocation, lease_seconds: float = 2.0) -> Store:
+    """`lease_seconds`: how long a control plane that dies keeps its operations from others.
+
+    Raises AteError when it cannot be used: missing, damaged, not migrated, too new."""
     if isinstance(location, Path):
         from atenet.ateapi.store.sqlite import SqliteStore
 
         return await SqliteStore.open(location)
     from atenet.ateapi.store.postgres import PostgresStore
 
-    return await PostgresStore.open(location)
+    return await PostgresStore.open(location, lease_seconds)
 
 
 async def migrate_store(location: StoreLocation) -> tuple[int, int]:

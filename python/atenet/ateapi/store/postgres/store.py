@@ -7,10 +7,14 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
+import psycopg
+
 from atenet.ateapi.store.interface import BusyError, Transaction
 from atenet.ateapi.store.location import PostgresUrl
+from atenet.ateapi.store.news import Newsroom, Subscriber
 from atenet.ateapi.store.postgres.connection import Statements
 from atenet.ateapi.store.postgres.lease import LEASE_SECONDS, Lease
+from atenet.ateapi.store.postgres.listener import Listener, notify
 from atenet.ateapi.store.postgres.schema import check
 from atenet.ateapi.store.postgres.sessions import Connection, Sessions
 from atenet.ateapi.store.rows import Locks, Tables
@@ -35,6 +39,8 @@ class PostgresStore:
     def __init__(self, url: PostgresUrl, lease_seconds: float = LEASE_SECONDS) -> None:
         self._readers = Sessions(url, _READERS, "store-read", reading=True)
         self._writers = Sessions(url, _WRITERS, "store-write")
+        self._newsroom = Newsroom()
+        self._listener = Listener(url, self._newsroom)
         self._keeper = Sessions(url, 1, "store-lease")
         self._lease = Lease(self._writers, self._keeper, lease_seconds)
 
@@ -47,7 +53,8 @@ class PostgresStore:
         made = cls(url, lease_seconds)
         try:
             await made._lease.open()
-        except BusyError as e:
+            await made._listener.open()
+        except (BusyError, psycopg.OperationalError) as e:
             await made.close()
             raise AteError(f"cannot use the store {url}: {e}", hint="is it writable?") from None
         return made
@@ -71,14 +78,24 @@ class PostgresStore:
                 skip=" FOR UPDATE SKIP LOCKED",
                 held=held,
             )
-            return change(Tables(statements, locks))
+            tables = Tables(statements, locks)
+            result = change(tables)
+            notify(statements, tables.news)
+            return result
 
         return await self._writers.run(attempt)
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        return self._newsroom.subscribe(subscriber)
+
+    async def alone(self) -> bool:
+        return await self._lease.alone()
 
     def hold(self, actor_uid: str) -> AbstractAsyncContextManager[None]:
         return self._lease.hold(actor_uid)
 
     async def close(self) -> None:
+        await self._listener.close()
         await self._lease.close()
         for sessions in (self._readers, self._writers, self._keeper):
             await sessions.close()

@@ -7,6 +7,7 @@ from dataclasses import astuple
 from typing import Any
 
 from atenet.ateapi.store.interface import CPU, MEMORY, ClaimRow, WorkerRow, WorkerTotals
+from atenet.ateapi.store.news import News, Topic
 from atenet.ateapi.store.rows.sql import Locks, OutrunError, Sql
 from atenet.proto import ateapi_pb2 as pb
 
@@ -17,9 +18,10 @@ _CLAIM = "SELECT actor_uid, worker, worker_epoch, cpu_milli, memory_bytes, idle_
 
 
 class Workers:
-    def __init__(self, sql: Sql, locks: Locks) -> None:
+    def __init__(self, sql: Sql, locks: Locks, news: dict[News, None]) -> None:
         self._db = sql
         self._locks = locks
+        self._news = news
 
     def get(self, name: str) -> WorkerRow | None:
         row = self._db.execute(f"{_SELECT} WHERE name = ?{self._locks.update}", (name,)).fetchone()
@@ -27,6 +29,10 @@ class Workers:
 
     def put(self, worker: pb.Worker, *, heartbeat_at: float, lost: bool) -> None:
         active = worker.status.state == pb.WORKER_STATE_ACTIVE
+        if not lost:  # the loss of one is seen by every control plane's own watch
+            self._news[News(Topic.WORKER, worker.metadata.name)] = None
+        if active and not lost:
+            self._news[News(Topic.CAPACITY, worker.metadata.name)] = None
         self._db.execute(
             "INSERT INTO workers"
             " (name, epoch, active, slots, cpu, memory, heartbeat_at, lost, body)"
@@ -122,6 +128,7 @@ class Workers:
             (actor_uid,),
         ).fetchall()
         for worker, cpu, memory in freed:
+            self._news[News(Topic.CAPACITY, worker)] = None
             self._db.execute(
                 "UPDATE workers SET allocated = allocated - 1, allocated_cpu = allocated_cpu - ?,"
                 " allocated_memory = allocated_memory - ?,"

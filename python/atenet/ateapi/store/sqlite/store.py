@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from atenet.ateapi.store.interface import BusyError, ContradictionError, Transaction
+from atenet.ateapi.store.news import News, Newsroom, Subscriber
 from atenet.ateapi.store.rows import Tables
 from atenet.ateapi.store.sqlite.database import connect, prepare
 from atenet.ateapi.store.sqlite.oplock import OperationLocks
@@ -31,6 +32,7 @@ class SqliteStore:
         self._reader = connect(path, read_only=True)
         self._reading = Tables(self._reader)
         self._writer = Writer(path)
+        self._newsroom = Newsroom()
         self._locks = OperationLocks(path.with_name(f"{path.name}.locks"))
 
     @classmethod
@@ -47,11 +49,17 @@ class SqliteStore:
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
         try:
-            return await self._writer.run(lambda connection: change(Tables(connection)))
+            return await self._writer.run(_telling(change), self._newsroom.publish)
         except sqlite3.OperationalError as e:
             raise BusyError(str(e)) from e
         except sqlite3.IntegrityError as e:
             raise ContradictionError(str(e)) from e
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        return self._newsroom.subscribe(subscriber)
+
+    async def alone(self) -> bool:
+        return True  # a second one on the same file is for tests; nothing tells of it
 
     def hold(self, actor_uid: str) -> AbstractAsyncContextManager[None]:
         return self._locks.hold(actor_uid)
@@ -60,3 +68,13 @@ class SqliteStore:
         await self._writer.close()
         self._reader.close()
         self._locks.close()
+
+
+def _telling(
+    change: Callable[[Transaction], T],
+) -> Callable[[sqlite3.Connection], tuple[T, list[News]]]:
+    def run(connection: sqlite3.Connection) -> tuple[T, list[News]]:
+        tables = Tables(connection)
+        return change(tables), list(tables.news)
+
+    return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import queue
 import sqlite3
 import threading
@@ -11,12 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from atenet.ateapi.store.news import News
 from atenet.ateapi.store.sqlite.database import connect
 
 __all__ = ["Writer"]
 
 T = TypeVar("T")
-_Job = tuple[Callable[[sqlite3.Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+Change = Callable[[sqlite3.Connection], tuple[T, list[News]]]
+"""Its result, and what is told once it is committed."""
+Tell = Callable[[list[News]], None]
+_Job = tuple[Change[Any], Tell, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
 class Writer:
@@ -29,13 +34,16 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs it after all that were handed in before. A caller that leaves does not stop it."""
+    async def run(self, change: Change[T], tell: Tell) -> T:
+        """Runs it after all that were handed in before. A caller that leaves does not stop it.
+
+        `tell` is called on the caller's event loop, before its result is there.
+        """
         if self._closed:
             raise RuntimeError("the store is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put((change, loop, future))
+        self._jobs.put((change, tell, loop, future))
         return await future
 
     async def close(self) -> None:
@@ -47,17 +55,18 @@ class Writer:
     def _run(self) -> None:
         connection = connect(self._path)
         while (job := self._jobs.get()) is not None:
-            change, loop, future = job
+            change, tell, loop, future = job
             try:
-                result = _transact(connection, change)
+                result, news = _transact(connection, change)
             except BaseException as e:  # noqa: BLE001 - belongs to the caller, whatever it is
                 _deliver(loop, future, None, e)
             else:
+                _soon(loop, functools.partial(tell, news))
                 _deliver(loop, future, result, None)
         connection.close()
 
 
-def _transact(connection: sqlite3.Connection, change: Callable[[sqlite3.Connection], T]) -> T:
+def _transact(connection: sqlite3.Connection, change: Change[T]) -> tuple[T, list[News]]:
     # IMMEDIATE: the write lock comes first, so that what is read here cannot be outrun.
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -84,5 +93,9 @@ def _deliver(
         else:
             future.set_exception(error)
 
+    _soon(loop, settle)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     with contextlib.suppress(RuntimeError):  # the loop ended: nobody is left to tell
-        loop.call_soon_threadsafe(settle)
+        loop.call_soon_threadsafe(call)
