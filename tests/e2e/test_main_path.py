@@ -124,3 +124,14 @@ def test_an_egress_policy_is_set_asked_and_taken_away(running: Ate, tmp_path: Pa
     assert running("policy", "set", "demo/nobody", "-f", str(file)).code == 3
     running.good("policy", "delete", "demo/one")
     assert running("policy", "get", "demo/one").code == 3
+
+
+def test_the_audit_log_says_who_woke_the_actor(running: Ate) -> None:
+    running.good("actor", "suspend", "demo/one")
+    running.count()
+    *_, slept, woken = running.good("audit", "demo/one", "-o", "json").json
+    assert (slept["method"], slept["who"]) == ("Control/SuspendActor", "ate-system/ate-cli")
+    assert (woken["method"], woken["who"]) == ("Control/ResumeActor", "ate-system/atenet-router")
+    assert woken["target"] == "actor/demo/one"
+    (last,) = running.good("audit", "-n", "1", "-o", "json").json
+    assert last["number"] >= woken["number"]

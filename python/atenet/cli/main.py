@@ -24,6 +24,7 @@ COMMANDS = {
     "policy": ("atenet.cli.policy", "policy", "Say what an actor may reach, and ask what it may."),
     "curl": ("atenet.cli.curl", "curl", "Send a request to an actor through the router."),
     "logs": ("atenet.cli.logs", "logs", "Show a process's or an actor's log."),
+    "audit": ("atenet.cli.audit", "audit", "Show who did what."),
     "demo": ("atenet.cli.demo", "demo", "Run the demo: real software through the whole path."),
 }
 

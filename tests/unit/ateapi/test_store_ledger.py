@@ -83,6 +83,10 @@ async def test_the_audit_log_is_read_in_order_and_by_target(store: Store) -> Non
     assert [row.entry.target for row in rows] == ["actor/a/b", "worker/w"]
     rest = await store.read(lambda tx: tx.audit.page(rows[-1].number, 2))
     assert [row.entry for row in rest] == [_entry(now + 2)]
+    newest = await store.read(lambda tx: tx.audit.last(2))
+    assert [row.entry.at for row in newest] == [now + 1, now + 2]
+    newest = await store.read(lambda tx: tx.audit.last(1, target="actor/a/b"))
+    assert [row.entry.at for row in newest] == [now + 2]
     only = await store.read(lambda tx: tx.audit.page(0, 10, target="worker/w"))
     assert [row.entry.at for row in only] == [now + 1]
 

@@ -190,6 +190,7 @@ async def test_a_bad_token_is_nobody_s_and_the_refusal_does_not_quote_it(door: D
         "another's key": other.token(),
         "unpublished": issuer.token("unpublished"),
         "no kid": issuer.token(head={"kid": ""}),
+        "must understand": issuer.token(head={"crit": ["shape"], "shape": "round"}),
         "kind of key": issuer.token("rsa", head={"kid": "k1"}),
         "algorithm": _with_head(good, "ES384"),
         "changed": good[:-4] + ("AAAA" if not good.endswith("AAAA") else "BBBB"),

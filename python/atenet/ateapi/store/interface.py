@@ -228,6 +228,9 @@ class AuditRows(Protocol):
     def page(self, after: int, limit: int, *, target: str = "") -> list[AuditRow]:
         """In order, after that number; an empty `target` means all."""
 
+    def last(self, limit: int, *, target: str = "") -> list[AuditRow]:
+        """The newest ones, in order."""
+
     def forget(self, before: float, limit: int) -> int:
         """Removes those of the `limit` oldest that are older than that time; how many."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from atenet.ateapi.store.interface import AuditEntry, AuditRow, SigningKey
-from atenet.ateapi.store.rows.sql import Sql
+from atenet.ateapi.store.rows.sql import Rows, Sql
 
 __all__ = ["Audit", "SigningKeys"]
+
+_ENTRIES = "SELECT number, at, subject, method, target, uid, trace_id FROM audit"
 
 
 class SigningKeys:
@@ -42,17 +44,25 @@ class Audit:
         )
 
     def page(self, after: int, limit: int, *, target: str = "") -> list[AuditRow]:
-        query = "SELECT number, at, subject, method, target, uid, trace_id FROM audit"
         if target:
             rows = self._db.execute(
-                f"{query} WHERE target = ? AND number > ? ORDER BY number LIMIT ?",
+                f"{_ENTRIES} WHERE target = ? AND number > ? ORDER BY number LIMIT ?",
                 (target, after, limit),
             )
         else:
             rows = self._db.execute(
-                f"{query} WHERE number > ? ORDER BY number LIMIT ?", (after, limit)
+                f"{_ENTRIES} WHERE number > ? ORDER BY number LIMIT ?", (after, limit)
             )
-        return [AuditRow(number, AuditEntry(*entry)) for number, *entry in rows]
+        return _rows(rows)
+
+    def last(self, limit: int, *, target: str = "") -> list[AuditRow]:
+        if target:
+            rows = self._db.execute(
+                f"{_ENTRIES} WHERE target = ? ORDER BY number DESC LIMIT ?", (target, limit)
+            )
+        else:
+            rows = self._db.execute(f"{_ENTRIES} ORDER BY number DESC LIMIT ?", (limit,))
+        return _rows(rows)[::-1]
 
     def forget(self, before: float, limit: int) -> int:
         gone = self._db.execute(
@@ -61,3 +71,7 @@ class Audit:
             (limit, before),
         )
         return len(gone.fetchall())
+
+
+def _rows(rows: Rows) -> list[AuditRow]:
+    return [AuditRow(number, AuditEntry(*entry)) for number, *entry in rows]
