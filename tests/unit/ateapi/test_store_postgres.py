@@ -18,7 +18,7 @@ from atenet.ateapi.store.migrations import numbered
 from atenet.ateapi.store.news import News, Topic
 from atenet.ateapi.store.opening import migrate_store
 from atenet.ateapi.store.postgres import PostgresStore
-from atenet.ateapi.store.postgres.schema import migrate
+from atenet.ateapi.store.postgres.schema import _LOCK, migrate
 from atenet.errors import AteError
 from atenet.proto import ateapi_pb2 as pb
 from click.testing import CliRunner
@@ -55,6 +55,18 @@ async def test_migrating_by_many_at_once_and_again_does_it_once(postgres: Postgr
     done = await asyncio.gather(*(migrate_store(url) for _ in range(5)))
     assert sorted(done) == [(0, newest), *[(newest, newest)] * 4]
     assert await migrate_store(url) == (newest, newest)
+
+
+async def test_a_migration_waits_its_turn_for_as_long_as_it_takes(
+    postgres: PostgresServer,
+) -> None:
+    url = PostgresUrl(f"{postgres.database()}&options=-c%20statement_timeout%3D50ms")
+    with psycopg.connect(url.text) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        waiting = asyncio.ensure_future(migrate_store(url))
+        await asyncio.wait([waiting], timeout=0.3)
+        assert not waiting.done()
+    assert (await waiting)[0] == 0
 
 
 async def test_a_database_that_is_not_migrated_is_refused(postgres: PostgresServer) -> None:
@@ -171,6 +183,18 @@ async def test_a_dead_replica_s_operation_is_taken_over_and_its_late_write_refus
             with pytest.raises(HeldError):
                 await one.write(lambda tx: tx.atespaces.put(space))
         assert await two.read(lambda tx: tx.atespaces.get("late")) is None
+
+
+async def test_a_write_needs_every_actor_that_is_held_for_it(url: PostgresUrl) -> None:
+    space = pb.Atespace(metadata=pb.ResourceMetadata(name="late"))
+    async with _replica(url) as one, _replica(url) as two, one.hold("heir"):
+        await _freeze(one)
+        await eventually(lambda: _taken_over(two, "heir"))
+        async with one.hold("victim"):
+            with pytest.raises(HeldError):
+                await one.write(lambda tx: tx.atespaces.put(space))
+        with pytest.raises(HeldError):
+            await one.write(lambda tx: tx.atespaces.put(space))
 
 
 async def test_a_lease_that_is_renewed_is_not_taken_over(url: PostgresUrl) -> None:

@@ -71,13 +71,13 @@ class Lease:
         self._id = uuid.uuid4().hex
         self._held: set[str] = set()
         self._to_give_back: set[str] = set()
-        self._fence: ContextVar[Fence | None] = ContextVar("fence", default=None)
+        self._fences: ContextVar[tuple[Fence, ...]] = ContextVar("fences", default=())
         self._keeping: asyncio.Task[None] | None = None
 
     @property
-    def fence(self) -> Fence | None:
-        """Of the operation that the running task belongs to."""
-        return self._fence.get()
+    def fences(self) -> tuple[Fence, ...]:
+        """Of the operation that the running task belongs to; several where it holds several actors."""
+        return self._fences.get()
 
     async def open(self) -> None:
         """Raises BusyError."""
@@ -109,11 +109,11 @@ class Lease:
         self._held.add(actor_uid)
         try:
             fence = Fence(actor_uid, await self._take(actor_uid))
-            before = self._fence.set(fence)
+            before = self._fences.set((*self._fences.get(), fence))
             try:
                 yield
             finally:
-                self._fence.reset(before)
+                self._fences.reset(before)
                 await self._give_back(actor_uid)
         finally:
             self._held.discard(actor_uid)

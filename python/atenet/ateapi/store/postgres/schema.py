@@ -39,6 +39,9 @@ def migrate(url: PostgresUrl) -> tuple[int, int]:
     steps = numbered(_PACKAGE)
     try:
         with connect(url) as connection:
+            # Another migration, or a step over a large table, may take its time.
+            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute("SET LOCAL lock_timeout = 0")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             found = _version(connection)
             _refuse_newer(url, found, len(steps))

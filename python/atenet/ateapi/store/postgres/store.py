@@ -66,11 +66,11 @@ class PostgresStore:
         return await self._readers.run(attempt)
 
     async def write(self, change: Callable[[Transaction], T]) -> T:
-        fence = self._lease.fence
+        fences = self._lease.fences
 
         def attempt(connection: Connection, held: frozenset[str]) -> T:
             statements = Statements(connection)
-            if fence is not None:
+            for fence in fences:
                 fence.check(statements)
             locks = Locks(
                 update=" FOR UPDATE",
