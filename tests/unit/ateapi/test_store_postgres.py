@@ -7,6 +7,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Iterator
 from importlib import resources
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -23,6 +24,7 @@ from atenet.errors import AteError
 from atenet.proto import ateapi_pb2 as pb
 from click.testing import CliRunner
 
+from tests.support.control_plane import control_plane
 from tests.support.eventually import eventually
 from tests.support.postgres import PASSWORD, PostgresServer, postgres_server
 from tests.support.stores import new_actor, new_worker
@@ -150,6 +152,23 @@ async def test_a_wrong_password_is_not_repeated(postgres: PostgresServer) -> Non
     with pytest.raises(AteError, match="password authentication failed") as caught:
         await migrate_store(url)
     assert "s3cr3t" not in f"{caught.value} {url} {url!r}"
+
+
+async def test_serving_an_unmigrated_database_ends_with_what_to_do_and_no_password(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async with control_plane(tmp_path, store=postgres.database()) as plane:
+        with pytest.raises(AssertionError):  # it ended before it was ready
+            async with plane.in_its_own_process():
+                pass
+        said = plane.log()
+        assert "is empty" in said
+        assert "hint: run `ateapi migrate --store" in said
+        assert PASSWORD not in said
+        await migrate_store(store_location(plane.store))
+        async with plane.in_its_own_process():
+            await plane.seed("a")
+        assert PASSWORD not in plane.log()
 
 
 # ---------------------------------------------------------------- leases
