@@ -54,10 +54,17 @@ def listening(settings: Settings, counted: Counted) -> Iterator[Listening]:
             client_roots=settings.client_roots,
             upstream=socket,
             store=store,
-            grants=grants_for([*DEFAULT_BINDINGS, *settings.bindings]),
+            grants=_grants(settings),
             log_level=settings.log_level,
         )
         yield _Fronted(server, Front(front, counted))
+
+
+def _grants(settings: Settings) -> dict[str, list[str]]:
+    """What the front may answer by itself: nothing where every call is to have its span."""
+    if settings.otlp_collector_address is not None:
+        return {}
+    return grants_for([*DEFAULT_BINDINGS, *settings.bindings])
 
 
 class _Direct:

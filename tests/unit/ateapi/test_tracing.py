@@ -81,6 +81,22 @@ async def test_a_caller_that_is_not_sampled_is_not_traced(
     assert {span.trace_id for span in sink.spans} == {_TRACE}
 
 
+async def test_behind_the_front_a_warm_call_has_its_span_too(
+    tmp_path: Path, sink: OtlpSink
+) -> None:
+    collector = Address.parse(sink.address)
+    async with (
+        control_plane(tmp_path) as plane,
+        plane.in_process(otlp_collector_address=collector, front="auto"),
+    ):
+        await plane.seed("a")
+        await plane.register()
+        await plane.control().ResumeActor(resume("a"))
+        assert not (await plane.control().ResumeActor(resume("a"), metadata=_caller())).resumed
+        span = await sink.wait_for(_TRACE, lambda _: True)
+        assert (span.name, span.parent_id) == ("ateapi.Control/ResumeActor", _PARENT)
+
+
 async def test_a_collector_that_is_away_harms_nobody(tmp_path: Path) -> None:
     away = Address("127.0.0.1", 1)
     async with control_plane(tmp_path) as plane, plane.in_process(otlp_collector_address=away):
