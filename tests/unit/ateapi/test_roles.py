@@ -102,10 +102,14 @@ async def _lets_in(channel: Any, path: str, method: Any) -> bool:
     return code is not grpc.StatusCode.PERMISSION_DENIED
 
 
-@pytest.fixture
-async def plane(tmp_path: Path) -> Any:
-    people = [f"{_IDS[role]}={role.value}" for role in (Role.EDITOR, Role.VIEWER)]
-    async with control_plane(tmp_path) as made, made.in_process(role=tuple(people)):
+@pytest.fixture(params=["off", "auto"])
+async def plane(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    """With and without the engine's front: it must let nobody in whom the table keeps out."""
+    people = tuple(f"{_IDS[role]}={role.value}" for role in (Role.EDITOR, Role.VIEWER))
+    async with (
+        control_plane(tmp_path) as made,
+        made.in_process(role=people, front=request.param),
+    ):
         yield made
 
 
