@@ -80,7 +80,7 @@ async def test_what_a_killed_replica_began_another_ends(
 
                     await eventually(gone)
                 else:
-                    await lasting.until("a", ENDS[workflow])
+                    await lasting.until("a", ENDS[workflow], seconds=30)
                 held = workflow in ("resume", "pause")
                 assert len(plane.atelet.hosted["worker-1"]) == held
                 # The one slot is a's or free: neither lost nor doubled.
@@ -95,7 +95,8 @@ async def test_what_a_killed_replica_began_another_ends(
 async def test_resumes_survive_replicas_that_are_killed_all_the_time(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
-    report = await storm(tmp_path, postgres, seconds=15, kill_every=3)
+    # A busy machine may take longer than a router waits: that is the benchmark's to say.
+    report = await storm(tmp_path, postgres, seconds=15, kill_every=3, budget=30)
     assert report.kills >= 2
     assert report.resumes > 100
     assert report.lost == []

@@ -50,8 +50,9 @@ class Report:
 
 
 class Storm:
-    def __init__(self, planes: list[ControlPlane]) -> None:
+    def __init__(self, planes: list[ControlPlane], budget: float) -> None:
         self.planes = planes
+        self._budget = budget
         self.report = Report()
         self._stubs: dict[int, Any] = {}
         self._over = asyncio.Event()
@@ -78,7 +79,9 @@ class Storm:
     async def _caller(self, name: str) -> None:
         while not self._over.is_set():
             began = time.monotonic()
-            last = await self._insisted(lambda stub: stub.ResumeActor(resume(name), timeout=5))
+            last = await self._insisted(
+                lambda stub: stub.ResumeActor(resume(name), timeout=5), self._budget
+            )
             took = time.monotonic() - began
             self.report.resumes += 1
             self.report.longest_seconds = max(self.report.longest_seconds, took)
@@ -87,7 +90,7 @@ class Storm:
             # Nobody waits for a suspend: it is made until it is done.
             await self._until_ok(lambda stub: stub.SuspendActor(suspend(name), timeout=5))
 
-    async def _insisted(self, call: Any, budget: float = BUDGET_SECONDS) -> str:
+    async def _insisted(self, call: Any, budget: float) -> str:
         """The last code: OK, one that is final, or what was still so when the budget ended."""
         deadline = time.monotonic() + budget
         while True:
@@ -161,12 +164,20 @@ async def _serving(plane: ControlPlane) -> AsyncIterator[None]:
         yield
 
 
-async def storm(root: Path, server: PostgresServer, seconds: float, kill_every: float) -> Report:
+async def storm(
+    root: Path,
+    server: PostgresServer,
+    seconds: float,
+    kill_every: float,
+    budget: float = BUDGET_SECONDS,
+) -> Report:
+    """`budget`: seconds for which a resume is tried again before it counts as lost."""
     url = server.database()
     migrate(PostgresUrl(url))
     async with control_plane(root, store=url, store_lease=LEASE_SECONDS) as plane:
         plane.identity.credential("atelet", spiffe.ATELET_ID)
-        return await Storm([plane.replica("one"), plane.replica("two")]).run(seconds, kill_every)
+        planes = [plane.replica("one"), plane.replica("two")]
+        return await Storm(planes, budget).run(seconds, kill_every)
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ from tests.support.eventually import eventually
 from tests.support.postgres import PASSWORD, PostgresServer, postgres_server
 from tests.support.stores import new_actor, new_worker
 
-_LEASE = 0.5
+_LEASE = 1.0
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def url(postgres: PostgresServer) -> PostgresUrl:
 
 
 @contextlib.asynccontextmanager
-async def _replica(url: PostgresUrl) -> AsyncIterator[PostgresStore]:
-    made = await PostgresStore.open(url, _LEASE)
+async def _replica(url: PostgresUrl, lease_seconds: float = _LEASE) -> AsyncIterator[PostgresStore]:
+    made = await PostgresStore.open(url, lease_seconds)
     try:
         yield made
     finally:
@@ -217,9 +217,9 @@ async def test_a_write_needs_every_actor_that_is_held_for_it(url: PostgresUrl) -
 
 
 async def test_a_lease_that_is_renewed_is_not_taken_over(url: PostgresUrl) -> None:
-    async with _replica(url) as one, _replica(url) as two, one.hold("u1"):
+    async with _replica(url, 2.0) as one, _replica(url) as two, one.hold("u1"):
         with pytest.raises(TimeoutError):
-            await eventually(lambda: _taken_over(two, "u1"), seconds=3 * _LEASE)
+            await eventually(lambda: _taken_over(two, "u1"), seconds=3.0)
 
 
 async def test_a_caller_that_leaves_while_the_lock_is_taken_leaves_no_lock(
