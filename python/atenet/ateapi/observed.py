@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from atenet.ateapi import audit
 from atenet.ateapi.store import Store, Transaction
 from atenet.ateapi.store.news import Subscriber
-from atenet.ateapi.tracing import Tracing, tag
+from atenet.ateapi.tracing import Tracing, in_span, tag
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["ObservedStore"]
@@ -51,7 +51,8 @@ class ObservedStore:
         return result
 
     async def _traced(self, work: Callable[[Transaction], Any], named: Callable[..., Any]) -> Any:
-        if not self._tracing.on:
+        # What is written at regular times, outside of calls and operations, is no step of anything.
+        if not self._tracing.on or (audit.pending() is None and not in_span()):
             return await self._inner.write(work)
         with self._tracing.step(f"store {step_name(named)}") as span:
             result = await self._inner.write(work)

@@ -85,10 +85,12 @@ def tracing_to(collector: str | None, sampling: float) -> Tracing:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+    from opentelemetry.sdk.trace.sampling import ParentBased
+
+    from atenet.ateapi.sampling import WithoutHeartbeats
 
     provider = TracerProvider(
-        sampler=ParentBased(TraceIdRatioBased(sampling)),
+        sampler=ParentBased(WithoutHeartbeats(sampling)),
         resource=Resource({"service.name": "ateapi"}),
         shutdown_on_exit=False,
     )
@@ -114,6 +116,10 @@ def trace_id(metadata: Mapping[str, str]) -> str:
     """Of the caller's trace; empty without one."""
     match = _PARENT.fullmatch(metadata.get("traceparent", ""))
     return match[1] if match else ""
+
+
+def in_span() -> bool:
+    return trace.get_current_span().is_recording()
 
 
 def current_trace_id() -> str:

@@ -13,6 +13,7 @@ from atenet.ateapi.workflows import changes
 from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.control_plane import ControlPlane, code_of, control_plane, ref, resume
+from tests.support.eventually import eventually
 from tests.support.otlp_sink import OtlpSink, Span
 
 _TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -79,6 +80,31 @@ async def test_a_caller_that_is_not_sampled_is_not_traced(
     await sink.wait_for(_TRACE, lambda _: True)
     assert not sink.of(other)
     assert {span.trace_id for span in sink.spans} == {_TRACE}
+
+
+async def test_heartbeats_begin_no_traces_and_what_is_done_unasked_does(
+    tmp_path: Path, sink: OtlpSink
+) -> None:
+    collector = Address.parse(sink.address)
+    async with (
+        control_plane(tmp_path, worker_timeout=0.3) as plane,
+        plane.in_process(otlp_collector_address=collector, trace_sampling=1.0),
+    ):
+        await plane.seed("a")
+        await plane.register()
+        await plane.register()
+        await plane.control().ResumeActor(resume("a"))
+        await plane.until("a", "SUSPENDED")  # its worker is silent
+
+        def recovered() -> bool:
+            return any(span.name == "store suspended" for span in sink.spans)
+
+        await eventually(recovered)
+    names = {span.name for span in sink.spans}
+    assert "ateapi.Control/ResumeActor" in names
+    assert "ateapi.WorkerService/RegisterWorker" not in names
+    roots = {span.name for span in sink.spans if not span.parent_id and span.name[:5] == "store"}
+    assert roots == {"store begin_suspend", "store suspended"}
 
 
 async def test_behind_the_front_a_warm_call_has_its_span_too(
