@@ -55,6 +55,8 @@ def _taken(program: Path) -> Outcome:
             run["front_one_connection"]["calls_per_second"] for run in runs
         ),
         "times_python": ours / peer,
+        "front_us_a_call": statistics.median(_cpu(run["front"]) for run in runs),
+        "python_us_a_call": statistics.median(_cpu(run["python"]) for run in runs),
         "actors": _ACTORS,
     }
     return Outcome(
@@ -65,3 +67,8 @@ def _taken(program: Path) -> Outcome:
         runs=runs,
         also=also,
     )
+
+
+def _cpu(seen: dict[str, float]) -> float:
+    """Microseconds of processor time a call, in the control plane."""
+    return seen["user_us"] + seen["system_us"]
