@@ -271,7 +271,7 @@ async def test_a_joiners_span_links_to_the_flights(sink, own_stage) -> None:  # 
     await stage.api.wait_for_calls(actor.ref, 1)
     joining = traceparent(joiner_trace)
     joiner = asyncio.create_task(stage.request(actor, "GET", "/joiner", joining))
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(1.0)
     gate.set()
     await asyncio.gather(first, joiner)
     call = await sink.wait_for(first_trace, is_resume)

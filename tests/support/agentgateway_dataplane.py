@@ -18,6 +18,7 @@ class Agentgateway:
     name = "agentgateway"
     no_capacity_status = 504
     no_capacity_grpc = "DEADLINE_EXCEEDED"
+    broke_off_status = 502
     caches = True
     mute_client_limit = "header_limit"
     worker_connections = 1

@@ -45,6 +45,8 @@ class Dataplane(Protocol):
     # The park budget is spent and no worker has room.
     no_capacity_status: int
     no_capacity_grpc: str
+    # An actor broke off before anything of its answer was understood.
+    broke_off_status: int
     # Whether assignments are remembered, and stale ones looked up again.
     caches: bool
     # The setting that ends a connection on which a client never began to speak.

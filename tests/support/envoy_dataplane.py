@@ -18,6 +18,7 @@ class Envoy:
     name = "envoy"
     no_capacity_status = 503
     no_capacity_grpc = "UNAVAILABLE"
+    broke_off_status = 503
     caches = False
     # Envoy's limit for heads begins with their first byte.
     mute_client_limit = "client_idle"
