@@ -91,6 +91,30 @@ async def test_what_a_killed_replica_began_another_ends(
                     assert (await lasting.control().ResumeActor(resume("b"))).resumed
 
 
+@pytest.mark.conformance("C-05")
+async def test_a_replica_that_restarts_keeps_no_lost_worker_alive(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """Somebody listened all the time: a worker's silence is not the control plane's absence."""
+    url = postgres.database()
+    migrate(PostgresUrl(url))
+    async with control_plane(tmp_path, store=url, worker_timeout=1.5) as plane:
+        other = plane.replica("other")
+        async with plane.in_process():
+            await plane.seed("a")
+            await plane.register(slots=1)
+            await plane.control().ResumeActor(resume("a"))
+            control = plane.control()
+
+            async def taken_off() -> bool:
+                async with other.in_process():  # starts, and ends
+                    pass
+                found = await control.GetActor(pb.GetActorRequest(actor=ref("a")))
+                return found.status.state == pb.ACTOR_STATE_SUSPENDED
+
+            await eventually(taken_off)
+
+
 @pytest.mark.conformance("C-02", "C-04")
 async def test_resumes_survive_replicas_that_are_killed_all_the_time(
     tmp_path: Path, postgres: PostgresServer
