@@ -34,6 +34,8 @@ _LOOKS_ALIKE = (
 )
 _CLOSE_DELIMITED = "a body that only the end of the connection ends is ended cleanly by a reset too"
 
+_UPLOAD = "an upload ends when the actor has answered in full"
+
 DIFFERENCES = (
     _envoy(
         "test_a_trailing_tab_in_the_value_is_not_trimmed",
@@ -78,10 +80,8 @@ DIFFERENCES = (
         "the actor says nothing",
         waits=True,
     ),
-    _envoy(
-        "test_an_answer_before_the_end_of_the_upload_comes_through",
-        "an upload ends when the actor has answered in full",
-    ),
+    _envoy("test_an_answer_before_the_end_of_the_upload_comes_through", _UPLOAD),
+    _envoy("test_an_upload_runs_on_after_the_actor_answered_and_closed_its_side", _UPLOAD),
     _envoy(
         "test_an_actors_reset_is_never_a_clean_end",
         _CLOSE_DELIMITED,
