@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates docs/agentgateway.schema.json from the pydantic models. A test runs it with --check."""
+"""Generates docs/agentgateway*.schema.json from the pydantic models. A test runs it with --check."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ import argparse
 import sys
 from pathlib import Path
 
-from atenet.agentgateway import schema_text
+from atenet.agentgateway.schema import egress_schema_text, schema_text
 
-TARGET = Path(__file__).resolve().parent.parent / "docs" / "agentgateway.schema.json"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+TARGETS = {
+    DOCS / "agentgateway.schema.json": schema_text,
+    DOCS / "agentgateway-egress.schema.json": egress_schema_text,
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail if the committed file differs")
+    parser.add_argument("--check", action="store_true", help="fail if a committed file differs")
     if not parser.parse_args().check:
-        TARGET.write_text(schema_text(), encoding="utf-8")
+        for target, text in TARGETS.items():
+            target.write_text(text(), encoding="utf-8")
         return 0
-    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == schema_text():
-        return 0
-    print(f"out of date: {TARGET.name}\nhint: run tools/generate_schema.py", file=sys.stderr)
-    return 1
+    stale = [
+        target.name
+        for target, text in TARGETS.items()
+        if not target.exists() or target.read_text(encoding="utf-8") != text()
+    ]
+    for name in stale:
+        print(f"out of date: {name}\nhint: run tools/generate_schema.py", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

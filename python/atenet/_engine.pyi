@@ -25,6 +25,12 @@ def normal_host(host: str) -> str:
     Raises ValueError saying what is wrong with one that readers could understand differently.
     """
 
+def parse_credential_uri(uri: str) -> tuple[str, list[str]]:
+    """An `ate-secret://` URI as its provider class and the path's segments: the provider's name, then its own.
+
+    Raises ValueError saying what is wrong.
+    """
+
 def validate_egress_policy(policy: bytes) -> list[tuple[str, str]]:
     """What is wrong with the rules of a serialised `ateapi.EgressPolicy`: (field, message), at most 100.
 
@@ -202,6 +208,7 @@ __all__ = [
     "log_to_stderr",
     "normal_host",
     "parse_actor_ref",
+    "parse_credential_uri",
     "refusals",
     "socket_in_netns",
     "validate_egress_policy",

@@ -6,9 +6,13 @@ that binds one dataplane (its tests are not generated for the other: nothing is 
 """
 
 import asyncio
+import dataclasses
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,8 +20,18 @@ import pytest_asyncio
 from tests.conformance.differences import DIFFERENCES
 from tests.support.agentgateway_dataplane import Agentgateway
 from tests.support.dataplanes import Dataplane, Router, RouterPool
+from tests.support.egress_api import EgressApi, Provider
+from tests.support.egress_gateway import (
+    AgentgatewayEgress,
+    EgressDataplane,
+    EgressGateway,
+    EgressSpec,
+)
+from tests.support.egress_pki import EgressPki
+from tests.support.egress_stage import EgressStage
 from tests.support.envoy_dataplane import Envoy
 from tests.support.fake_ateapi import FakeAteapi
+from tests.support.name_server import NameServer
 from tests.support.pki import Pki
 from tests.support.router_spec import RouterSpec
 from tests.support.stage import Stage
@@ -32,6 +46,9 @@ DATAPLANES: dict[str, Callable[[], Dataplane]] = {"agentgateway": Agentgateway, 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "only(*dataplanes): the row binds these dataplanes and no other"
+    )
+    config.addinivalue_line(
+        "markers", "egress_gateway(**settings): EgressSpec of the gateway that the test talks to"
     )
     config.addinivalue_line(
         "markers", "router(**settings): RouterSpec of the router that the test talks to"
@@ -52,7 +69,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One loop for the session: routers, workers and control plane outlive a test."""
     session = pytest.mark.asyncio(loop_scope="session")
     for item in items:
-        if pytest_asyncio.is_async_test(item) and "routers" in getattr(item, "fixturenames", ()):
+        shared = {"routers", "egress_gateways"} & set(getattr(item, "fixturenames", ()))
+        if pytest_asyncio.is_async_test(item) and shared:
             item.add_marker(session, append=False)
     _expect_differences(items)
 
@@ -164,3 +182,103 @@ async def own_stage(
             return Stage(dataplane, router, api, worker, pki, stack)
 
         yield make
+
+
+# -- egress
+
+
+EGRESS_DATAPLANES: dict[str, Callable[[], EgressDataplane]] = {"agentgateway": AgentgatewayEgress}
+
+
+@pytest.fixture(scope="session")
+def egress_pki(pki: Pki) -> EgressPki:
+    return EgressPki(pki)
+
+
+@dataclass
+class EgressWorld:
+    """What every egress gateway of the session shares."""
+
+    api: EgressApi
+    provider: Provider
+    names: NameServer
+    pki: EgressPki
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def egress_world(egress_pki: EgressPki, session_stack: AsyncExitStack) -> EgressWorld:
+    api = EgressApi(egress_pki.pki)
+    await api.start()
+    session_stack.push_async_callback(api.close)
+    provider = await Provider().start(egress_pki.pki)
+    session_stack.push_async_callback(provider.close)
+    names = await NameServer.start()
+    session_stack.callback(names.close)
+    return EgressWorld(api, provider, names, egress_pki)
+
+
+class EgressGateways:
+    """One gateway for each dataplane and spec; actors' names keep the tests apart."""
+
+    def __init__(self, world: EgressWorld, make_directory: Callable[[str], Path]) -> None:
+        self._world = world
+        self._make_directory = make_directory
+        self._shared: dict[tuple[str, EgressSpec], EgressGateway] = {}
+        self._all: list[EgressGateway] = []
+
+    async def shared(self, plane: EgressDataplane, spec: EgressSpec) -> EgressGateway:
+        gateway = self._shared.get((plane.name, spec))
+        if gateway is None or gateway.process.returncode is not None:
+            gateway = self._shared[plane.name, spec] = await self.fresh(plane, spec)
+        return gateway
+
+    async def fresh(self, plane: EgressDataplane, spec: EgressSpec) -> EgressGateway:
+        world = self._world
+        spec = dataclasses.replace(
+            spec,
+            api_address=world.api.address,
+            provider_address=world.provider.address,
+            name_server=world.names.address,
+        )
+        directory = self._make_directory(plane.name)
+        gateway = await plane.start(spec, world.pki, directory)
+        self._all.append(gateway)
+        return gateway
+
+    async def close(self) -> None:
+        for gateway in self._all:
+            if gateway.process.returncode is None:
+                await gateway.process.kill()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def egress_gateways(
+    egress_world: EgressWorld,
+    session_stack: AsyncExitStack,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> EgressGateways:
+    gateways = EgressGateways(egress_world, lambda name: tmp_path_factory.mktemp(f"egress-{name}"))
+    session_stack.push_async_callback(gateways.close)
+    return gateways
+
+
+@pytest.fixture(scope="session", params=list(EGRESS_DATAPLANES))
+def egress_dataplane(request: pytest.FixtureRequest) -> EgressDataplane:
+    return EGRESS_DATAPLANES[request.param]()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def egress(
+    request: pytest.FixtureRequest,
+    egress_dataplane: EgressDataplane,
+    egress_gateways: EgressGateways,
+    egress_world: EgressWorld,
+) -> AsyncIterator[EgressStage]:
+    """A stage on a gateway that is shared with other tests of equal settings (`egress_gateway` marks)."""
+    settings: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers("egress_gateway"))):
+        settings.update(mark.kwargs)
+    gateway = await egress_gateways.shared(egress_dataplane, EgressSpec(**settings))
+    world = egress_world
+    async with AsyncExitStack() as stack:
+        yield EgressStage(gateway, world.api, world.provider, world.names, world.pki, stack)

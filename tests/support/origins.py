@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 
 from tests.support.addresses import abort, bound_socket
@@ -63,6 +64,7 @@ class Origin:
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
         self.address = ""
+        self.port = ACTOR_PORT
         self.exchanges: list[Exchange] = []
         self.connections = 0
         self.open_connections = 0
@@ -72,12 +74,20 @@ class Origin:
 
     @classmethod
     async def start(
-        cls, handler: Handler, *, port: int = ACTOR_PORT, address: str | None = None
+        cls,
+        handler: Handler,
+        *,
+        port: int = ACTOR_PORT,
+        address: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> "Origin":
         origin = cls(handler)
         listener = bound_socket(port, address=address)
         origin.address = listener.getsockname()[0]
-        origin._server = await asyncio.start_server(origin._accept, sock=listener, limit=1 << 20)
+        origin.port = listener.getsockname()[1]
+        origin._server = await asyncio.start_server(
+            origin._accept, sock=listener, limit=1 << 20, ssl=tls
+        )
         return origin
 
     @property
@@ -107,7 +117,7 @@ class Origin:
             self.open_connections -= 1
             await self._tell()
             writer.close()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

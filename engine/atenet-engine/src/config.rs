@@ -4,6 +4,7 @@
 //! field by its path, e.g. `listeners[2].tls`.
 
 mod api_front;
+mod egress;
 mod extproc;
 mod router;
 mod tunnel;
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use api_front::{ApiFrontConfig, WarmMethod};
+pub use egress::{Cidr, CredentialProviderConfig, EgressConfig, EgressLimits};
 pub use extproc::ExtProcConfig;
 pub use router::{
     CacheConfig, ControlConfig, DrainConfig, LimitsConfig, ListenerConfig, Mode, OtlpProtocol, ParkingConfig, Protocol,
@@ -30,7 +32,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { field: field.into(), problem: problem.into() }
     }
 }

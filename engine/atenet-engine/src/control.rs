@@ -1,6 +1,7 @@
 //! The router's client of the control plane: ResumeActor over one mTLS HTTP/2 connection.
 
 mod connection;
+mod egress;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,9 @@ use crate::proto::control_client::ControlClient;
 use crate::proto::{ObjectRef, ResumeActorRequest, ResumeActorResponse};
 use crate::tls::ClientTls;
 
-use self::connection::{Connection, Watch};
+pub(crate) use self::connection::Connection;
+use self::connection::Watch;
+pub(crate) use self::egress::in_time;
 
 /// How long one attempt may take; longer than the park budget, so that a resume that has its worker ends well.
 pub const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30);

@@ -28,8 +28,9 @@ use tokio::sync::Semaphore;
 
 use self::gateway::{Front, Gateway, Limits, Routes};
 use self::listen::Listener;
+pub(crate) use self::listen::bind;
 use self::route::Scope;
-use crate::config::{ListenerConfig, Protocol, RouterConfig};
+use crate::config::{ConfigError, ListenerConfig, Protocol, RouterConfig};
 use crate::drain::Drain;
 use crate::error::EngineError;
 use crate::resolve::Resolver;
@@ -45,12 +46,12 @@ pub struct Ingress {
 impl Ingress {
     /// Binds every listener, then serves until `drain` says otherwise. Must run inside a tokio runtime.
     pub fn start(
-        config: Arc<RouterConfig>,
+        config: &RouterConfig,
         resolver: Resolver,
         telemetry: Telemetry,
         drain: Drain,
     ) -> Result<Self, EngineError> {
-        Self::start_with(&config, Routes::Resolver(resolver), telemetry, drain)
+        Self::start_with(config, Routes::Resolver(resolver), telemetry, drain)
     }
 
     fn start_with(
@@ -59,7 +60,8 @@ impl Ingress {
         telemetry: Telemetry,
         drain: Drain,
     ) -> Result<Self, EngineError> {
-        let tunnels = TunnelClient::new(&config.worker, &config.timeouts, telemetry.clone())
+        let worker = config.worker.as_ref().ok_or_else(|| ConfigError::new("worker", "is required for listeners"))?;
+        let tunnels = TunnelClient::new(worker, &config.timeouts, telemetry.clone())
             .map_err(|source| EngineError::tls("worker credentials", source))?;
         let limits = Limits::new(config);
         let gateway = Arc::new(Gateway { routes, tunnels, telemetry, drain, limits });

@@ -6,6 +6,7 @@
 //! ingress   listener -> actor reference -> resolver (cache -> flight -> parking -> ateapi) -> tunnel client -> worker
 //! front     ateapi's listener -> a read of the store, or its own server
 //! ext_proc  Envoy -> actor reference -> the same resolver -> dynamic metadata or a refusal
+//! egress    tunnel admission -> first bytes -> policy decision -> intercept | pass through | forward -> origin by name
 //! atunnel   listener -> activation table -> the actor's own network
 //! ```
 //!
@@ -17,6 +18,7 @@ pub mod assignment;
 pub mod config;
 pub mod control;
 pub mod drain;
+pub mod egress;
 pub mod error;
 mod exchange;
 pub mod extproc;
@@ -41,6 +43,12 @@ pub mod tunnel;
 #[allow(clippy::all, missing_docs, unreachable_pub)]
 pub mod proto {
     tonic::include_proto!("ateapi");
+}
+
+/// What the egress gateway asks of credential providers.
+#[allow(clippy::all, missing_docs, unreachable_pub)]
+mod credential_proto {
+    tonic::include_proto!("credprovider");
 }
 
 /// The subset of Envoy's external processing API that the router speaks.

@@ -21,7 +21,7 @@ pub use idle::Idle;
 pub use io::{IoSink, IoSource, Prefixed, Reset};
 pub use outbox::Outbox;
 pub use relay::{Relayed, relay};
-pub use split::{ReadHalf, Socket, WriteHalf, reunite, split};
+pub use split::{Handle, ReadHalf, Socket, WriteHalf, reunite, split};
 
 /// The receiving half of a stream. An empty chunk is its clean end; a reset is an error.
 pub trait Source: Send {

@@ -48,7 +48,9 @@ struct Answer {
 impl Resolver {
     #[must_use]
     pub fn new(config: &RouterConfig, control: Arc<dyn ControlPlane>, telemetry: Telemetry) -> Self {
-        Self::with_parts(&config.cache, &config.parking, config.worker.connect_port, control, telemetry)
+        // A configuration without workers has no listeners, and asks for nobody.
+        let port = config.worker.as_ref().map_or(0, |worker| worker.connect_port);
+        Self::with_parts(&config.cache, &config.parking, port, control, telemetry)
     }
 
     /// From the parts of a configuration that it needs.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::config::{RouterConfig, millis};
 use crate::control::Control;
 use crate::drain::{self, DrainControl};
+use crate::egress::Egress;
 use crate::error::EngineError;
 use crate::ingress::Ingress;
 use crate::probes::{Probes, Readiness};
@@ -27,7 +28,6 @@ pub struct Router {
     readiness: Readiness,
     control: DrainControl,
     addresses: Addresses,
-    _ingress: Ingress,
 }
 
 impl Router {
@@ -35,15 +35,21 @@ impl Router {
     pub async fn start(config: RouterConfig, log: Box<dyn Write + Send>) -> Result<Self, EngineError> {
         let config = Arc::new(config);
         let telemetry = telemetry(&config, log)?;
-        let control_plane = Arc::new(Control::new(&config.control)?);
-        let resolver = Resolver::new(&config, control_plane, telemetry.clone());
         let (control, drain) = drain::channel();
-        let ingress = Ingress::start(config.clone(), resolver, telemetry.clone(), drain)?;
-        let mut addresses = ingress.addresses();
+        let mut addresses = Addresses::new();
+        if let Some(plane) = config.control.as_ref().filter(|_| !config.listeners.is_empty()) {
+            let resolver = Resolver::new(&config, Arc::new(Control::new(plane)?), telemetry.clone());
+            addresses = Ingress::start(&config, resolver, telemetry.clone(), drain.clone())?.addresses();
+        }
+        if let Some(egress) = &config.egress {
+            let common = (&config.limits, &config.timeouts);
+            let egress = Egress::start(egress, common, telemetry.clone(), drain)?;
+            addresses.insert(egress.name().to_owned(), vec![egress.address()]);
+        }
         let readiness = Readiness::default();
         addresses.extend(serve_probes(&config, &telemetry, &readiness).await?);
         readiness.set(true);
-        Ok(Self { config, telemetry, readiness, control, addresses, _ingress: ingress })
+        Ok(Self { config, telemetry, readiness, control, addresses })
     }
 
     #[must_use]

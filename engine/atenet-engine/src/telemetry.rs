@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 
 use self::access_log::AccessLog;
 pub(crate) use self::metrics::resume_label;
-use self::metrics::{Level, Metrics, ResumeLabel};
+use self::metrics::{Level, Metrics, OutcomeLabel, ResumeLabel};
 use crate::actor_ref::ActorRef;
 use crate::assignment::Disposition;
 use crate::config::TracingConfig;
@@ -227,6 +227,16 @@ impl Telemetry {
 
     pub(crate) fn waited(&self, outcome: &'static str, time: Duration) {
         self.metrics.waited(outcome, time);
+    }
+
+    /// One actor's egress tunnel.
+    pub(crate) fn egress_tunnel(&self) -> Open {
+        open(&self.metrics.egress_tunnels)
+    }
+
+    /// What became of a tunnel, a connection or a request on its way out: `ok`, or the denial's token.
+    pub(crate) fn egress_decision(&self, outcome: &'static str) {
+        self.metrics.egress_decisions.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
     pub(crate) fn shed(&self) {

@@ -4,6 +4,7 @@
 //! authenticate clients issue no tickets and keep no sessions: a resumed session would skip the check of the client.
 
 mod files;
+mod interception;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -21,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use self::files::{KeyPair, Watched, read_key_pair, read_roots};
+pub use self::interception::Interception;
 use self::verify::{AllowedClients, PinnedServer, chain_verifier};
 pub use crate::spiffe::SpiffeId;
 
@@ -69,6 +71,8 @@ pub enum ClientAuth {
     Require { roots: PathBuf, allowed: Vec<SpiffeId> },
     /// Any certificate that chains to `roots`; who it names is looked at later.
     Chain { roots: PathBuf },
+    /// A certificate that chains to `roots` with exactly one URI name; which, is for the listener to judge.
+    RequireAny { roots: PathBuf },
 }
 
 /// Who a server must be.
@@ -91,7 +95,9 @@ impl ServerTls {
     pub fn new(credentials: CredentialFiles, client_auth: ClientAuth, alpn: &[&[u8]]) -> Result<Self, TlsError> {
         let alpn: Vec<Vec<u8>> = alpn.iter().map(|name| name.to_vec()).collect();
         let mut paths = vec![credentials.cert.clone(), credentials.key.clone()];
-        if let ClientAuth::Require { roots, .. } | ClientAuth::Chain { roots } = &client_auth {
+        if let ClientAuth::Require { roots, .. } | ClientAuth::RequireAny { roots } | ClientAuth::Chain { roots } =
+            &client_auth
+        {
             paths.push(roots.clone());
         }
         let build = move || server_config(&credentials, &client_auth, &alpn).map(Arc::new);
@@ -114,7 +120,11 @@ fn server_config(files: &CredentialFiles, auth: &ClientAuth, alpn: &[Vec<u8>]) -
     let builder = match auth {
         ClientAuth::None => builder.with_no_client_auth(),
         ClientAuth::Require { roots, allowed } => {
-            let verifier = AllowedClients::new(read_roots(roots)?, roots, allowed.clone(), provider())?;
+            let verifier = AllowedClients::new(read_roots(roots)?, roots, Some(allowed.clone()), provider())?;
+            builder.with_client_cert_verifier(Arc::new(verifier))
+        }
+        ClientAuth::RequireAny { roots } => {
+            let verifier = AllowedClients::new(read_roots(roots)?, roots, None, provider())?;
             builder.with_client_cert_verifier(Arc::new(verifier))
         }
         ClientAuth::Chain { roots } => {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use atenet_engine::policy::{self, Denial, Host, Layer, Matcher};
+use atenet_engine::policy::{self, CredentialUri, Denial, Host, Layer, Matcher};
 use atenet_engine::proto;
 use prost::Message;
 use pyo3::exceptions::PyValueError;
@@ -13,6 +13,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<EgressDecision>()?;
     m.add_class::<EgressPolicy>()?;
     m.add_function(wrap_pyfunction!(normal_host, m)?)?;
+    m.add_function(wrap_pyfunction!(parse_credential_uri, m)?)?;
     m.add_function(wrap_pyfunction!(validate_egress_policy, m)?)
 }
 
@@ -32,6 +33,12 @@ fn validate_egress_policy(py: Python<'_>, policy: &[u8]) -> PyResult<Vec<(String
 fn normal_host(host: &str) -> PyResult<String> {
     let host = Host::parse(host.as_bytes()).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(host.to_string())
+}
+
+#[pyfunction]
+fn parse_credential_uri(uri: &str) -> PyResult<(String, Vec<String>)> {
+    let parsed = CredentialUri::parse(uri).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((parsed.class().to_owned(), parsed.path().map(str::to_owned).collect()))
 }
 
 fn layer(kind: &str) -> PyResult<Layer> {

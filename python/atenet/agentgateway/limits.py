@@ -27,6 +27,39 @@ class Limits:
     )
     cache_entries: int = flag("Assignments that are remembered at most.", default=200_000)
 
+    egress_sniff_timeout: float = flag(
+        "A connection of an actor must show what it is within this.", default=5.0, kind=seconds
+    )
+    egress_recheck_interval: float = flag(
+        "How often a live egress tunnel's actor and rules are looked at again.",
+        default=10.0,
+        kind=seconds,
+    )
+    egress_credential_ttl: float = flag(
+        "How long a credential from a provider is used.", default=30.0, kind=seconds
+    )
+    egress_connect_timeout: float = flag(
+        "A name look-up, and the connection to one address of an origin.",
+        default=10.0,
+        kind=seconds,
+    )
+    egress_allow_cidr: tuple[str, ...] = flag(
+        "Addresses that the egress gateway dials although they are not public, such as 10.1.0.0/16.",
+        default=(),
+    )
+
+    def egress(self) -> dict[str, Any]:
+        """The engine's fields for the egress gateway."""
+        return {
+            "allow_cidrs": list(self.egress_allow_cidr),
+            "limits": {
+                "sniff_ms": _milliseconds(self.egress_sniff_timeout),
+                "recheck_ms": _milliseconds(self.egress_recheck_interval),
+                "credential_ttl_ms": _milliseconds(self.egress_credential_ttl),
+                "connect_ms": _milliseconds(self.egress_connect_timeout),
+            },
+        }
+
     def sections(self) -> dict[str, dict[str, Any]]:
         """The engine's fields, by section of its configuration."""
         return {

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from atenet.agentgateway.model import AgentGatewayConfig
 from atenet.agentgateway.model.base import UNKNOWN_KEYS
+from atenet.agentgateway.model.egress import EgressFile
 from atenet.agentgateway.source import Source, SourceError
 from atenet.errors import AteError
 
@@ -48,7 +49,7 @@ class ConfigFileError(AteError):
         return cls(str(file), [replace(problem, line=line)])
 
 
-def load(file: Path) -> AgentGatewayConfig:
+def load(file: Path) -> AgentGatewayConfig | EgressFile:
     """Reads and checks `file`. Raises ConfigFileError, and AteError when it cannot be read."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -60,16 +61,25 @@ def load(file: Path) -> AgentGatewayConfig:
     return parse(text, str(file))
 
 
-def parse(text: str, file: str) -> AgentGatewayConfig:
-    """Checks `text`; `file` is its name in errors. Raises ConfigFileError."""
+def parse(text: str, file: str) -> AgentGatewayConfig | EgressFile:
+    """Checks `text`; `file` is its name in errors. Raises ConfigFileError.
+
+    A file with `frontendPolicies.substrateEgressActorResolution` is an egress gateway's.
+    """
     try:
         source = Source(text)
     except SourceError as error:
         raise ConfigFileError(file, [Problem("", error.problem, error.line)]) from error
     try:
-        return AgentGatewayConfig.model_validate(source.data)
+        model = EgressFile if _is_egress(source.data) else AgentGatewayConfig
+        return model.model_validate(source.data)
     except ValidationError as error:
         raise ConfigFileError(file, list(_problems(error, source))) from None
+
+
+def _is_egress(data: Any) -> bool:
+    front = data.get("frontendPolicies") if isinstance(data, dict) else None
+    return isinstance(front, dict) and "substrateEgressActorResolution" in front
 
 
 def _problems(error: ValidationError, source: Source) -> Iterator[Problem]:

@@ -14,8 +14,10 @@ from typing import Any
 from atenet._engine import EngineError, Router, log_to_stderr
 from atenet.agentgateway.load import ConfigFileError, load
 from atenet.agentgateway.model import AgentGatewayConfig, unused_keys
+from atenet.agentgateway.model.egress import EgressFile
 from atenet.agentgateway.settings import Settings
 from atenet.agentgateway.translate import Options, router_config
+from atenet.agentgateway.translate_egress import egress_config
 from atenet.agentgateway.untranslatable import Untranslatable
 from atenet.daemon import Stop, announce_ready
 from atenet.errors import AteError
@@ -43,7 +45,7 @@ def plan(file: Path, settings: Settings) -> Plan:
         limits=settings,
     )
     try:
-        engine = json.dumps(router_config(config, options))
+        engine = json.dumps(_engine_config(config, options))
     except Untranslatable as error:
         raise ConfigFileError.at(file, error.problem) from None
     try:
@@ -53,6 +55,12 @@ def plan(file: Path, settings: Settings) -> Plan:
         raise AteError(f"{file}: {error}", hint=hint) from error
     level = settings.log_level or config.config.logging.level or "info"
     return Plan(engine, tuple(unused_keys(config)), level)
+
+
+def _engine_config(config: AgentGatewayConfig | EgressFile, options: Options) -> dict[str, Any]:
+    if isinstance(config, EgressFile):
+        return egress_config(config, options)
+    return router_config(config, options)
 
 
 async def run(plan: Plan, settings: Settings, stop: Stop) -> None:
@@ -96,7 +104,7 @@ def _ready(addresses: dict[str, list[str]]) -> dict[str, Any]:
     return {"listeners": listeners, **probes}
 
 
-def _every_address(config: AgentGatewayConfig) -> str:
+def _every_address(config: AgentGatewayConfig | EgressFile) -> str:
     return "::" if config.config.enable_ipv6 and _has_ipv6() else "0.0.0.0"  # noqa: S104 - a gateway
 
 

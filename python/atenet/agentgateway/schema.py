@@ -1,17 +1,27 @@
-"""The JSON schema of the configuration file."""
+"""The JSON schemas of the configuration file: an ingress router's and an egress gateway's."""
 
 from __future__ import annotations
 
 import json
 
-from atenet.agentgateway.model import AgentGatewayConfig
+from atenet.agentgateway.model import AgentGatewayConfig, Part
+from atenet.agentgateway.model.egress import EgressFile
 
-__all__ = ["schema_text"]
+__all__ = ["egress_schema_text", "schema_text"]
 
 
 def schema_text() -> str:
     """docs/agentgateway.schema.json, as it must be."""
-    schema = AgentGatewayConfig.model_json_schema(by_alias=True)
+    return _text(AgentGatewayConfig, "atenet agentgateway -f FILE")
+
+
+def egress_schema_text() -> str:
+    """docs/agentgateway-egress.schema.json, as it must be."""
+    return _text(EgressFile, "atenet agentgateway -f FILE, of an egress gateway")
+
+
+def _text(model: type[Part], title: str) -> str:
+    schema = model.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "atenet agentgateway -f FILE"
+    schema["title"] = title
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -11,6 +11,7 @@ import click
 from atenet import __version__
 from atenet.agentgateway.settings import Settings
 from atenet.cli.router import router
+from atenet.credentials.settings import CredentialsSettings
 from atenet.flags import options_for
 
 __all__ = ["atenet", "main"]
@@ -34,7 +35,7 @@ def atenet() -> None:
 @click.option("--validate", is_flag=True, help="Check the file, say so, and exit.")
 @options_for(Settings)
 def agentgateway(settings: Settings, file: Path, validate: bool) -> None:
-    """The native dataplane in one process: ingress from a static file, until SIGTERM.
+    """The native dataplane in one process: ingress or egress from a static file, until SIGTERM.
 
     Logs go to stderr as JSON lines; nothing goes to stdout.
     """
@@ -49,6 +50,19 @@ def agentgateway(settings: Settings, file: Path, validate: bool) -> None:
             click.echo(f"{file}: {key} has no effect here", err=True)
         return
     daemon.run("agentgateway", checked.log_level, lambda stop: run(checked, settings, stop))
+
+
+@atenet.command()
+@options_for(CredentialsSettings)
+def credentials(settings: CredentialsSettings) -> None:
+    """A credential provider: gives the egress gateway secrets from files and variables.
+
+    An actor's rules reach only what stands under its own atespace. Logs go to stderr as JSON lines.
+    """
+    from atenet import daemon
+    from atenet.credentials.process import serve
+
+    daemon.run("credentials", settings.log_level, lambda stop: serve(settings, stop))
 
 
 atenet.add_command(router)

@@ -6,16 +6,24 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{ConfigError, above_zero, from_json, host_and_port};
+use super::{ConfigError, EgressConfig, above_zero, from_json, host_and_port};
 use crate::tls::CredentialFiles;
 
 /// Everything the router needs; see [`RouterConfig::from_json`].
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouterConfig {
+    /// The ingress's; none: there is no ingress.
+    #[serde(default)]
     pub listeners: Vec<ListenerConfig>,
-    pub control: ControlConfig,
-    pub worker: WorkerHop,
+    /// The ingress's control plane.
+    #[serde(default)]
+    pub control: Option<ControlConfig>,
+    #[serde(default)]
+    pub worker: Option<WorkerHop>,
+    /// The egress gateway; absent: there is none.
+    #[serde(default)]
+    pub egress: Option<EgressConfig>,
     #[serde(default)]
     pub cache: CacheConfig,
     #[serde(default)]
@@ -286,12 +294,12 @@ impl RouterConfig {
 
     /// Checks what types cannot say.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check_listeners(&self.listeners)?;
-        host_and_port("control.address", &self.control.address)?;
-        if self.control.server_name.is_empty() {
-            return Err(ConfigError::new("control.server_name", "must not be empty"));
+        if self.listeners.is_empty() && self.egress.is_none() {
+            return Err(ConfigError::new("listeners", "must name at least one listener, unless there is egress"));
         }
-        above_zero("worker.connect_port", self.worker.connect_port.into())?;
+        check_listeners(&self.listeners)?;
+        self.check_ingress()?;
+        self.check_egress()?;
         self.check_durations()?;
         self.check_parking()?;
         self.check_limits()?;
@@ -301,10 +309,33 @@ impl RouterConfig {
         self.tracing.as_ref().map_or(Ok(()), TracingConfig::validate)
     }
 
+    fn check_ingress(&self) -> Result<(), ConfigError> {
+        if self.listeners.is_empty() {
+            return Ok(());
+        }
+        let missing = |field: &str| ConfigError::new(field, "is required for listeners");
+        let control = self.control.as_ref().ok_or_else(|| missing("control"))?;
+        let worker = self.worker.as_ref().ok_or_else(|| missing("worker"))?;
+        host_and_port("control.address", &control.address)?;
+        if control.server_name.is_empty() {
+            return Err(ConfigError::new("control.server_name", "must not be empty"));
+        }
+        above_zero("worker.connect_port", worker.connect_port.into())?;
+        above_zero("worker.connect_timeout_ms", worker.connect_timeout_ms)?;
+        above_zero("worker.handshake_timeout_ms", worker.handshake_timeout_ms)
+    }
+
+    fn check_egress(&self) -> Result<(), ConfigError> {
+        let Some(egress) = &self.egress else { return Ok(()) };
+        let taken = |name: &String| RESERVED.contains(&name.as_str()) || self.listeners.iter().any(|l| l.name == *name);
+        if egress.name.is_empty() || taken(&egress.name) {
+            return Err(ConfigError::new("egress.name", format!("must be unique and not empty: {:?}", egress.name)));
+        }
+        egress.check()
+    }
+
     fn check_durations(&self) -> Result<(), ConfigError> {
         for (field, value) in [
-            ("worker.connect_timeout_ms", self.worker.connect_timeout_ms),
-            ("worker.handshake_timeout_ms", self.worker.handshake_timeout_ms),
             ("timeouts.tls_handshake_ms", self.timeouts.tls_handshake_ms),
             ("timeouts.header_ms", self.timeouts.header_ms),
             ("timeouts.client_idle_ms", self.timeouts.client_idle_ms),
@@ -341,9 +372,6 @@ impl RouterConfig {
 const RESERVED: [&str; 2] = ["stats", "readiness"];
 
 fn check_listeners(listeners: &[ListenerConfig]) -> Result<(), ConfigError> {
-    if listeners.is_empty() {
-        return Err(ConfigError::new("listeners", "must name at least one listener"));
-    }
     let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
     for (at, listener) in listeners.iter().enumerate() {
         let field = |name: &str| format!("listeners[{at}].{name}");
@@ -389,7 +417,8 @@ mod tests {
     fn the_smallest_configuration_has_the_documented_defaults() {
         let config = RouterConfig::from_json(&sample().to_string()).unwrap();
         assert_eq!((config.cache.ttl_ms, config.parking.budget_ms, config.parking.max), (5_000, 5_000, 1_024));
-        assert_eq!((config.worker.connect_port, config.worker.connect_timeout_ms), (8443, 1_000));
+        let worker = config.worker.as_ref().unwrap();
+        assert_eq!((worker.connect_port, worker.connect_timeout_ms), (8443, 1_000));
         assert_eq!((config.drain.delay_ms, config.timeouts.stream_idle_ms), (13_000, 300_000));
         assert!(config.access_log);
     }

@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::config::ControlConfig;
 use crate::error::EngineError;
 use crate::tls::{ClientTls, PeerName};
 
@@ -54,9 +55,11 @@ const WINDOW: u32 = 1 << 20;
 
 /// A tonic transport. Cheap to clone; clones share the connection.
 #[derive(Clone)]
-pub(super) struct Connection(Arc<Shared>);
+pub(crate) struct Connection(Arc<Shared>);
 
 struct Shared {
+    /// What the peer is, in messages.
+    peer: &'static str,
     address: String,
     server_name: String,
     authority: Authority,
@@ -87,12 +90,24 @@ impl Default for Connecting {
 }
 
 impl Connection {
+    /// To a credential provider. Reads the credential files; connects at the first call.
+    pub(crate) fn to_provider(config: &ControlConfig) -> Result<Self, EngineError> {
+        let tls = ClientTls::new(Some(config.credentials.clone()), config.roots.clone(), &[b"h2"])
+            .map_err(|error| EngineError::tls("credential provider client", error))?;
+        let mut connection = Self::new(&config.address, &config.server_name, tls, Watch::default())?;
+        if let Some(shared) = Arc::get_mut(&mut connection.0) {
+            shared.peer = "credential provider";
+        }
+        Ok(connection)
+    }
+
     pub(super) fn new(address: &str, server_name: &str, tls: ClientTls, watch: Watch) -> Result<Self, EngineError> {
         let authority = server_name.parse().map_err(|_| EngineError::Control {
             address: address.to_owned(),
             reason: format!("{server_name:?} is not a server name"),
         })?;
         Ok(Self(Arc::new(Shared {
+            peer: "control plane",
             address: address.to_owned(),
             server_name: server_name.to_owned(),
             authority,
@@ -186,9 +201,9 @@ impl Shared {
     fn note(&self, failure: Option<&Status>) {
         let was_down = self.connecting.down.swap(failure.is_some(), Ordering::AcqRel);
         match failure {
-            None => tracing::info!(address = %self.address, "connected to the control plane"),
-            Some(status) if !was_down => tracing::warn!(problem = status.message(), "the control plane is unreachable"),
-            Some(status) => tracing::debug!(problem = status.message(), "the control plane is still unreachable"),
+            None => tracing::info!(address = %self.address, "connected to the {}", self.peer),
+            Some(status) if !was_down => tracing::warn!(problem = status.message(), "the {} is unreachable", self.peer),
+            Some(status) => tracing::debug!(problem = status.message(), "the {} is still unreachable", self.peer),
         }
     }
 
@@ -206,7 +221,7 @@ impl Shared {
             .handshake(TokioIo::new(tls))
             .await
             .map_err(|error| self.unavailable("cannot connect", error))?;
-        let (address, doublings) = (self.address.clone(), self.ping_doublings.clone());
+        let (peer, address, doublings) = (self.peer, self.address.clone(), self.ping_doublings.clone());
         tokio::spawn(async move {
             let Err(error) = connection.await else { return };
             if finds_pings_too_many(&error) {
@@ -214,7 +229,7 @@ impl Shared {
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some((n + 1).min(MAX_PING_DOUBLINGS)))
                     .ok();
             }
-            tracing::warn!(%address, %error, "the connection to the control plane broke");
+            tracing::warn!(%address, %error, "the connection to the {peer} broke");
         });
         Ok(sender)
     }
@@ -251,7 +266,7 @@ impl Shared {
     }
 
     fn unavailable(&self, what: &str, why: impl std::fmt::Display) -> Status {
-        Status::unavailable(format!("control plane {}: {what}: {why}", self.address))
+        Status::unavailable(format!("{} {}: {what}: {why}", self.peer, self.address))
     }
 }
 

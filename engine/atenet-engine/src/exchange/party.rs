@@ -1,6 +1,7 @@
 //! The four parties of an exchange: what a client sends and is sent, what an actor is sent and sends.
 //! HTTP/1.1 and HTTP/2 each implement them; the pump knows neither.
 
+use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
@@ -78,4 +79,13 @@ pub(crate) trait ActorRecv: Send {
     fn begin_body(&mut self, method: &Method, head: &ResponseHead) -> Result<Framing, ActorError>;
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, ActorError>>;
+}
+
+/// Resolves when the client leaves while its request is being routed.
+pub(crate) async fn gone<B: RequestBody, R: Responder>(body: &mut B, responder: &mut R) {
+    poll_fn(|cx| {
+        let left = body.poll_gone(cx).is_ready() || responder.poll_gone(cx).is_ready();
+        if left { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }

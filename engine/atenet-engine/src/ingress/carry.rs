@@ -1,7 +1,6 @@
 //! One request, from its head to its record: plan, reach, pump, answer.
 
 use std::future::poll_fn;
-use std::task::Poll;
 
 use http::{Method, StatusCode};
 use tokio::time::Instant;
@@ -11,7 +10,7 @@ use super::grpc;
 use super::route::{Plan, Scope, is_idempotent, plan};
 use crate::actor_ref::ActorRef;
 use crate::assignment::{Disposition, Resolved};
-use crate::exchange::party::{ActorError, RequestBody, Responder};
+use crate::exchange::party::{ActorError, RequestBody, Responder, gone};
 use crate::exchange::pump::{End, Pump, Tally};
 use crate::exchange::refuse::{Asked, refuse};
 use crate::exchange::{actor_http1, headers};
@@ -231,15 +230,6 @@ pub(super) fn unserved(end: End) -> Ended {
         End::Idle { answered: true } => Ended::Cut(None),
         End::Idle { answered: false } => Ended::Refused(Refusal::IdleTimeout),
     }
-}
-
-/// Resolves when the client leaves while its request is being routed.
-pub(super) async fn gone<B: RequestBody, R: Responder>(body: &mut B, responder: &mut R) {
-    poll_fn(|cx| {
-        let left = body.poll_gone(cx).is_ready() || responder.poll_gone(cx).is_ready();
-        if left { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
 }
 
 fn allow(front: &Front) -> &'static str {

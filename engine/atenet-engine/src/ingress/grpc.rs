@@ -3,11 +3,11 @@
 use http::uri::Scheme;
 use tokio::time::Instant;
 
-use super::carry::{Ended, Record, Scratch, gone, unserved};
+use super::carry::{Ended, Record, Scratch, unserved};
 use super::gateway::{Front, Http2, Reached};
 use super::route::Plan;
 use crate::exchange::actor_http2::{Recv, Send, request};
-use crate::exchange::party::{ActorError, RequestBody, Responder};
+use crate::exchange::party::{ActorError, RequestBody, Responder, gone};
 use crate::exchange::pump::{End, Pump};
 use crate::http1::RequestHead;
 use crate::refusal::Refusal;

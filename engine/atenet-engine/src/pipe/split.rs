@@ -104,6 +104,24 @@ impl<T: Socket> AsyncWrite for WriteHalf<T> {
     }
 }
 
+impl<T: Socket> WriteHalf<T> {
+    /// The stream for whoever ends it from outside, and for as long as the handle lives.
+    #[must_use]
+    pub fn handle(&self) -> Handle<T> {
+        Handle(self.0.clone())
+    }
+}
+
+/// A stream whose halves are elsewhere.
+#[derive(Debug)]
+pub struct Handle<T>(Arc<Mutex<T>>);
+
+impl<T: Socket> Reset for Handle<T> {
+    fn reset_on_close(&self) {
+        self.0.lock().reset_on_close();
+    }
+}
+
 impl<T: Socket> Reset for WriteHalf<T> {
     /// Dropping the socket then sends RST instead of FIN.
     fn reset_on_close(&self) {

@@ -56,6 +56,11 @@ impl CredentialUri {
         &self.text[SCHEME.len()..self.class_end]
     }
 
+    /// The segments behind the class: the provider's name, then one or more of its own.
+    pub fn path(&self) -> impl Iterator<Item = &str> {
+        self.text[self.class_end + 1..].split('/')
+    }
+
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -75,6 +80,7 @@ mod tests {
     fn the_provider_class_is_found() {
         let uri = CredentialUri::parse("ate-secret://kubernetes.io/main/team-a/token/key").unwrap();
         assert_eq!(uri.class(), "kubernetes.io");
+        assert_eq!(uri.path().collect::<Vec<_>>(), ["main", "team-a", "token", "key"]);
         assert_eq!(uri.as_str(), "ate-secret://kubernetes.io/main/team-a/token/key");
     }
 

@@ -34,8 +34,8 @@ struct RequestLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabel {
-    outcome: &'static str,
+pub(super) struct OutcomeLabel {
+    pub(super) outcome: &'static str,
 }
 
 pub(super) type Level = Gauge<i64, AtomicI64>;
@@ -59,6 +59,8 @@ pub(super) struct Metrics {
     pub(super) worker_connections_opened: Counter,
     pub(super) tunnels: Level,
     pub(super) tunnels_opened: Counter,
+    pub(super) egress_tunnels: Level,
+    pub(super) egress_decisions: Family<OutcomeLabel, Counter>,
     pub(super) log_dropped: Counter,
     pub(super) spans_dropped: Counter,
 }
@@ -89,6 +91,8 @@ impl Metrics {
             worker_connections_opened: Counter::default(),
             tunnels: Level::default(),
             tunnels_opened: Counter::default(),
+            egress_tunnels: Level::default(),
+            egress_decisions: Family::default(),
             log_dropped: Counter::default(),
             spans_dropped: Counter::default(),
         };
@@ -145,6 +149,8 @@ impl Metrics {
         );
         r.register("atenet_router_tunnels", "Tunnels to actors open now", self.tunnels.clone());
         r.register("atenet_router_tunnels_opened", "Tunnels to actors made", self.tunnels_opened.clone());
+        r.register("atenet_egress_tunnels", "Actors' egress tunnels open now", self.egress_tunnels.clone());
+        r.register("atenet_egress_decisions", "What became of what actors sent out", self.egress_decisions.clone());
         r.register(
             "atenet_router_access_log_dropped",
             "Access log lines dropped because the writer fell behind",
@@ -210,6 +216,7 @@ mod tests {
         metrics.request(&crate::telemetry::access_log::tests::record());
         metrics.waited("served", Duration::ZERO);
         metrics.resume_calls.get_or_create(&ResumeLabel { rpc_grpc_status_code: 0 }).inc();
+        metrics.egress_decisions.get_or_create(&OutcomeLabel { outcome: "ok" }).inc();
         let text = metrics.text();
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
         let mut registered: Vec<String> = types

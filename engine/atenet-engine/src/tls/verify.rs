@@ -21,17 +21,17 @@ fn refuse(error: IdentityError) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
 }
 
-/// Clients whose certificate carries one of a list of SPIFFE IDs.
+/// Clients whose certificate carries one SPIFFE ID, of a list if there is one.
 pub(super) struct AllowedClients {
     chain: Arc<dyn ClientCertVerifier>,
-    allowed: Vec<SpiffeId>,
+    allowed: Option<Vec<SpiffeId>>,
 }
 
 impl AllowedClients {
     pub(super) fn new(
         roots: RootCertStore,
         path: &Path,
-        allowed: Vec<SpiffeId>,
+        allowed: Option<Vec<SpiffeId>>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, TlsError> {
         Ok(Self { chain: chain_verifier(roots, path, provider)?, allowed })
@@ -68,7 +68,7 @@ impl ClientCertVerifier for AllowedClients {
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.chain.verify_client_cert(leaf, intermediates, now)?;
         let id = identity_of(leaf, Purpose::Client).map_err(refuse)?;
-        if self.allowed.contains(&id) {
+        if self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&id)) {
             return Ok(verified);
         }
         tracing::debug!(peer = %id, "client identity is not allowed here");

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::connection::{Connection, Slot};
 use super::{CONNECTION_WINDOW, STREAM_WINDOW, Tunnel};
 use crate::assignment::Assignment;
-use crate::pipe::{H2Duplex, H2Sink};
+use crate::pipe::H2Sink;
 use crate::telemetry::Open;
 
 const MAX_HEADERS: u32 = 64 * 1024;
@@ -47,7 +47,7 @@ impl ActorH2 {
         let connection = tunnel.connection.clone();
         let (stream, held) = tunnel.into_duplex();
         let heard = Arc::new(Heard::default());
-        let noting = Noting { stream, heard: heard.clone() };
+        let noting = heard.noting(stream);
         let mut builder = Builder::new();
         builder
             .initial_window_size(STREAM_WINDOW)
@@ -92,6 +92,16 @@ impl ActorH2 {
 pub struct Heard(AtomicU8);
 
 impl Heard {
+    /// Of a peer whose protocol is agreed on already.
+    pub(crate) const fn http2() -> Self {
+        Self(AtomicU8::new(1))
+    }
+
+    /// The stream, its first byte noted here.
+    pub(crate) fn noting<T: AsyncRead + AsyncWrite + Unpin>(self: &Arc<Self>, stream: T) -> Noting<T> {
+        Noting { stream, heard: self.clone() }
+    }
+
     #[must_use]
     pub fn spoken(&self) -> Spoken {
         match self.0.load(Ordering::Acquire) {
@@ -108,12 +118,12 @@ impl Heard {
     }
 }
 
-struct Noting {
-    stream: H2Duplex,
+pub(crate) struct Noting<T> {
+    stream: T,
     heard: Arc<Heard>,
 }
 
-impl AsyncRead for Noting {
+impl<T: AsyncRead + Unpin> AsyncRead for Noting<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -124,7 +134,7 @@ impl AsyncRead for Noting {
     }
 }
 
-impl AsyncWrite for Noting {
+impl<T: AsyncWrite + Unpin> AsyncWrite for Noting<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }

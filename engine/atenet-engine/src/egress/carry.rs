@@ -1,0 +1,381 @@
+//! One request out: judged by its own host, given its credentials, carried to the origin that the policy named.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::Method;
+use http::uri::Scheme;
+
+use super::Gateway;
+use super::denial::Denial;
+use super::pool::{Http1, Http2, Origin};
+use super::tunnel::Tunnel;
+use crate::exchange::party::{ActorError, ClientError, RequestBody, Responder, gone};
+use crate::exchange::pump::{End, Pump, Tally};
+use crate::exchange::refuse::{Asked, refuse};
+use crate::exchange::{actor_http1, actor_http2, headers};
+use crate::http1::{Fields, Frame, Framing, Kind, RequestHead, ResponseHead, Version, list_members};
+use crate::pipe::Idle;
+use crate::policy::{Authority, Effect, Host, Layer, RuleKind};
+
+/// Exchanges tried on kept connections that turned out dead, before any byte of an answer.
+const REPEATS: u32 = 2;
+
+/// An actor's connection inside its tunnel: cleartext, or intercepted TLS.
+pub(super) struct Leg {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) tunnel: Arc<Tunnel>,
+    pub(super) layer: Layer,
+}
+
+impl Leg {
+    pub(super) fn note(&self, denial: Denial, host: Option<&Host>, rule: Option<usize>) {
+        self.gateway.denied(&self.tunnel, denial, host, rule);
+    }
+
+    /// The origin's Host: one spelling, and the port only where it is not the scheme's own.
+    fn host_field(&self, host: &Host) -> String {
+        let usual = match self.layer {
+            Layer::Http => 80,
+            Layer::Tls => 443,
+        };
+        if self.tunnel.port() == usual { host.to_string() } else { format!("{host}:{}", self.tunnel.port()) }
+    }
+}
+
+/// What a connection keeps from one request to the next.
+pub(super) struct Scratch {
+    response: ResponseHead,
+    idle: Idle,
+}
+
+impl Scratch {
+    pub(super) fn new(leg: &Leg) -> Self {
+        Self { response: ResponseHead::default(), idle: Idle::new(leg.gateway.limits.stream_idle) }
+    }
+}
+
+/// How a request went, for whoever owns the actor's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// An answer is complete and sent.
+    Answered,
+    /// The actor left, or the answer had to be cut.
+    Over,
+}
+
+/// What is to be done with a request.
+struct Plan {
+    host: Host,
+    rule: usize,
+    kind: RuleKind,
+    effects: Arc<[Effect]>,
+    framing: Framing,
+    grpc: bool,
+    expects_continue: bool,
+}
+
+/// A denial, and what is known of what was denied.
+struct Refused {
+    denial: Denial,
+    host: Option<Host>,
+    rule: Option<usize>,
+}
+
+impl From<Denial> for Refused {
+    fn from(denial: Denial) -> Self {
+        Self { denial, host: None, rule: None }
+    }
+}
+
+enum Ended {
+    Served,
+    Refused(Denial),
+    Gone,
+    Cut(Option<u32>),
+}
+
+/// Carries one request. `judged`: its framing, or why whoever read it refuses it.
+pub(super) async fn carry<B: RequestBody, R: Responder>(
+    leg: &Leg,
+    request: &mut RequestHead,
+    judged: Result<Framing, Denial>,
+    (body, responder): (&mut B, &mut R),
+    scratch: &mut Scratch,
+) -> Carried {
+    let (method, grpc) = (request.method.clone(), headers::is_grpc(&request.fields));
+    let asked = Asked { method: &method, grpc, allow: "" };
+    let planned = tokio::select! {
+        biased;
+        planned = prepare(leg, request, judged) => planned,
+        () = gone(body, responder) => return Carried::Over,
+    };
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(refused) => {
+            leg.note(refused.denial, refused.host.as_ref(), refused.rule);
+            return answer(responder, refused.denial, asked).await;
+        }
+    };
+    let _used = leg.tunnel.uses(leg.layer, &plan.host, plan.kind);
+    let mut guarded = Guarded { body, effects: &plan.effects };
+    match attempt(leg, &plan, request, (&mut guarded, &mut *responder), scratch).await {
+        Ended::Served => {
+            leg.gateway.telemetry.egress_decision("ok");
+            Carried::Answered
+        }
+        Ended::Refused(denial) => {
+            leg.note(denial, Some(&plan.host), Some(plan.rule));
+            answer(responder, denial, asked).await
+        }
+        Ended::Gone => Carried::Over,
+        Ended::Cut(code) => {
+            responder.cut(code);
+            Carried::Over
+        }
+    }
+}
+
+async fn answer<R: Responder>(responder: &mut R, denial: Denial, asked: Asked<'_>) -> Carried {
+    refuse(responder, denial, asked);
+    let flushed = poll_fn(|cx| responder.poll_flush(cx)).await;
+    if flushed.is_ok() { Carried::Answered } else { Carried::Over }
+}
+
+/// Judges the request and makes it what the origin is to get.
+async fn prepare(leg: &Leg, request: &mut RequestHead, judged: Result<Framing, Denial>) -> Result<Plan, Refused> {
+    let framing = judged?;
+    let host = destination(request)?;
+    let refused = |denial, rule| Refused { denial, host: Some(host.clone()), rule };
+    let matcher = leg.gateway.policy(&leg.tunnel.actor).await.map_err(|denial| refused(denial, None))?;
+    let decision =
+        matcher.decide(leg.layer, &host, leg.tunnel.port()).map_err(|denial| refused(denial.into(), None))?;
+    let (rule, kind) = (decision.rule, decision.kind);
+    if kind == RuleKind::TlsPassthrough {
+        return Err(refused(Denial::NotIntercepted, Some(rule)));
+    }
+    let effects = decision.effects().map_err(|_| refused(Denial::CredentialMisconfigured, Some(rule)))?;
+    let fields = &mut request.fields;
+    let expects = fields.get(Kind::Expect).is_some_and(|e| e.eq_ignore_ascii_case(b"100-continue"));
+    let expects_continue = expects && request.version == Version::Http11 && framing.has_body();
+    let grpc = headers::is_grpc(fields);
+    to_origin(fields, framing, &leg.host_field(&host));
+    inject(leg, fields, &effects).await.map_err(|denial| refused(denial, Some(rule)))?;
+    drop(matcher);
+    Ok(Plan { host, rule, kind, effects, framing, grpc, expects_continue })
+}
+
+/// The host that a request is for, once it is known to be one that may be carried (rows E-10 and E-13).
+fn destination(request: &RequestHead) -> Result<Host, Denial> {
+    if request.method == Method::CONNECT {
+        return Err(Denial::NestedConnect);
+    }
+    let fields = &request.fields;
+    // `h2c` and its like are hop-by-hop and merely dropped.
+    if fields.all(Kind::Upgrade).flat_map(list_members).any(|token| token.eq_ignore_ascii_case(b"websocket")) {
+        return Err(Denial::Upgrade);
+    }
+    let mut hosts = fields.all(Kind::Host);
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) => Authority::parse(host).map(|authority| authority.host).map_err(|_| Denial::BadHost),
+        _ => Err(Denial::BadHost),
+    }
+}
+
+/// The actor's hop removed, and what would speak for us; one spelling of the host.
+fn to_origin(fields: &mut Fields, framing: Framing, host: &str) {
+    headers::to_actor(fields, framing, false);
+    fields.retain(|_, name, _| !name.eq_ignore_ascii_case(b"x-forwarded-client-cert"));
+    fields.set(b"host", host.as_bytes());
+}
+
+/// Replaces what the request carries; what it does not carry is not even fetched (row E-14).
+async fn inject(leg: &Leg, fields: &mut Fields, effects: &[Effect]) -> Result<(), Denial> {
+    let (gateway, tunnel) = (&leg.gateway, &leg.tunnel);
+    for effect in effects {
+        if fields.named(effect.header.as_bytes()).is_none() {
+            continue;
+        }
+        let who = (&tunnel.actor, &tunnel.uid);
+        let secret = gateway.credentials.value(&gateway.control, who, &effect.credential).await?;
+        fields.set(effect.header.as_bytes(), &[effect.prefix.as_bytes(), &secret].concat());
+    }
+    Ok(())
+}
+
+async fn attempt<B: RequestBody, R: Responder>(
+    leg: &Leg,
+    plan: &Plan,
+    request: &RequestHead,
+    client: (&mut B, &mut R),
+    scratch: &mut Scratch,
+) -> Ended {
+    let (body, responder) = client;
+    for repeat in 0..=REPEATS {
+        let to = (&plan.host, leg.tunnel.port());
+        let reached = tokio::select! {
+            biased;
+            reached = leg.tunnel.pool.reach(&leg.gateway.origins, leg.layer, to, (repeat > 0, plan.grpc)) => reached,
+            () = gone(body, responder) => return Ended::Gone,
+        };
+        let again = match reached {
+            Err(denial) => return Ended::Refused(denial),
+            Ok(Origin::Http1(_)) if plan.grpc => return Ended::Refused(Denial::ProtocolUnsupported),
+            Ok(Origin::Http1(conn)) => over_http1(leg, plan, request, (body, responder), *conn, scratch).await,
+            Ok(Origin::Http2(conn)) => over_http2(leg, plan, request, (body, responder), conn, scratch).await,
+        };
+        if let Some(ended) = again {
+            return ended;
+        }
+    }
+    Ended::Refused(Denial::Broken)
+}
+
+/// `None`: the connection was dead before, and the request can be sent once more.
+async fn over_http1<B: RequestBody, R: Responder>(
+    leg: &Leg,
+    plan: &Plan,
+    request: &RequestHead,
+    (body, responder): (&mut B, &mut R),
+    mut conn: Http1,
+    scratch: &mut Scratch,
+) -> Option<Ended> {
+    let (mut reusable, reused) = (false, conn.reused);
+    let far = (&mut conn.reader, &mut conn.sink, &mut conn.out);
+    let halves = actor_http1::begin(far, request, plan.framing, &mut reusable);
+    let mut pump = Pump::new((&mut *body, responder), halves, &request.method, &mut scratch.response, &scratch.idle);
+    if plan.expects_continue {
+        pump.expect_continue();
+    }
+    let end = pump.run().await;
+    let Tally { sent, .. } = std::mem::take(&mut pump.tally);
+    drop(pump);
+    if let End::Failed(ActorError::Broken { silent: true, .. }) = end
+        && reused
+        && body.is_untouched()
+        && (!sent || is_idempotent(&request.method))
+    {
+        return None;
+    }
+    if let End::Done { whole: true } = end
+        && reusable
+        && !leg.gateway.drain.is_draining()
+    {
+        leg.tunnel.pool.put(&plan.host, conn);
+    }
+    Some(ended(end))
+}
+
+async fn over_http2<B: RequestBody, R: Responder>(
+    leg: &Leg,
+    plan: &Plan,
+    request: &RequestHead,
+    (body, responder): (&mut B, &mut R),
+    mut conn: Http2,
+    scratch: &mut Scratch,
+) -> Option<Ended> {
+    let scheme = match leg.layer {
+        Layer::Http => Scheme::HTTP,
+        Layer::Tls => Scheme::HTTPS,
+    };
+    let Some(head) = actor_http2::request(request, scheme) else { return Some(Ended::Refused(Denial::BadRequest)) };
+    let bodiless = !plan.framing.has_body();
+    let sent = tokio::select! {
+        biased;
+        sent = conn.request(head, bodiless) => sent,
+        () = gone(body, responder) => return Some(Ended::Gone),
+    };
+    // Nothing was sent: the connection had ended since it was kept.
+    let (response, sink) = sent.ok()?;
+    let far = (actor_http2::Send::new(sink, bodiless), actor_http2::Recv::new(response, conn.heard.clone()));
+    let mut pump = Pump::new((body, responder), far, &request.method, &mut scratch.response, &scratch.idle);
+    if plan.expects_continue {
+        pump.expect_continue();
+    }
+    Some(ended(pump.run().await))
+}
+
+fn ended(end: End) -> Ended {
+    match end {
+        End::Done { .. } => Ended::Served,
+        End::ClientGone => Ended::Gone,
+        End::BadRequest => Ended::Refused(Denial::BadRequest),
+        // Nobody asked for a switch.
+        End::Switched | End::Failed(ActorError::Protocol) => Ended::Refused(Denial::ProtocolUnsupported),
+        End::Failed(ActorError::Broken { .. }) => Ended::Refused(Denial::Broken),
+        End::Cut(code) => Ended::Cut(code),
+        End::Idle { answered: true } => Ended::Cut(None),
+        End::Idle { answered: false } => Ended::Refused(Denial::Idle),
+    }
+}
+
+fn is_idempotent(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE | Method::PUT | Method::DELETE)
+}
+
+/// A request's body whose trailers cannot bring back what a rule replaced.
+struct Guarded<'a, B> {
+    body: &'a mut B,
+    effects: &'a [Effect],
+}
+
+impl<B: RequestBody> RequestBody for Guarded<'_, B> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, ClientError>> {
+        let mut frame = self.body.poll_frame(cx);
+        if let Poll::Ready(Ok(Frame::End(Some(fields)))) = &mut frame {
+            let replaced = |name: &[u8]| self.effects.iter().any(|e| name.eq_ignore_ascii_case(e.header.as_bytes()));
+            fields.retain(|_, name, _| !replaced(name));
+        }
+        frame
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.body.is_untouched()
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.body.poll_gone(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(fields: &[(&str, &str)]) -> RequestHead {
+        let mut head = RequestHead::default();
+        for (name, value) in fields {
+            head.fields.push(name.as_bytes(), value.as_bytes());
+        }
+        head
+    }
+
+    #[test]
+    fn a_request_is_for_its_one_host() {
+        let of = |fields: &[(&str, &str)]| destination(&head(fields)).map(|host| host.to_string());
+        assert_eq!(of(&[("Host", "API.example.com.:8080")]), Ok("api.example.com".into()));
+        assert_eq!(of(&[]), Err(Denial::BadHost));
+        assert_eq!(of(&[("host", "a"), ("host", "a")]), Err(Denial::BadHost));
+        assert_eq!(of(&[("host", "a\u{ff0e}example")]), Err(Denial::BadHost));
+        assert_eq!(of(&[("host", "a"), ("upgrade", "h2c")]), Ok("a".into()));
+        assert_eq!(of(&[("host", "a"), ("upgrade", "h2c, WebSocket")]), Err(Denial::Upgrade));
+        let connect = RequestHead { method: Method::CONNECT, ..head(&[("host", "a")]) };
+        assert_eq!(destination(&connect), Err(Denial::NestedConnect));
+    }
+
+    // B107
+    #[test]
+    fn what_speaks_for_us_is_removed() {
+        let mut head = head(&[
+            ("ate-target-actor", "a/b"),
+            ("X-Forwarded-Client-Cert", "By=spiffe://x"),
+            ("x-ate-anything", "1"),
+            ("host", "A.example:80"),
+            ("x-other", "stays"),
+        ]);
+        to_origin(&mut head.fields, Framing::Empty, "a.example");
+        let left: Vec<_> = head.fields.iter().map(|(_, name, value)| (name.to_vec(), value.to_vec())).collect();
+        assert_eq!(left, [(b"x-other".to_vec(), b"stays".to_vec()), (b"host".to_vec(), b"a.example".to_vec())]);
+    }
+}

@@ -1,0 +1,114 @@
+//! The way to an origin: one resolution, its addresses checked, one of them dialled, its certificate verified
+//! (rows E-11, E-12 and E-21).
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustls::CertificateError;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::denial::{Denial, Distrust};
+use super::floor::Floor;
+use crate::config::EgressLimits;
+use crate::policy::Host;
+use crate::tls::{ClientStream, ClientTls, PeerName, TlsError};
+
+pub(super) struct Origins {
+    floor: Floor,
+    tls: ClientTls,
+    connect: Duration,
+    handshake: Duration,
+}
+
+impl Origins {
+    /// Reads the roots now, so that a bad file is an error at start.
+    pub(super) fn new(roots: PathBuf, floor: Floor, limits: &EgressLimits) -> Result<Self, TlsError> {
+        let tls = ClientTls::new(None, roots, &[b"h2", b"http/1.1"])?;
+        let ms = Duration::from_millis;
+        Ok(Self { floor, tls, connect: ms(limits.connect_ms), handshake: ms(limits.origin_handshake_ms) })
+    }
+
+    /// A TCP connection to the host on this port.
+    pub(super) async fn dial(&self, host: &Host, port: u16) -> Result<TcpStream, Denial> {
+        let found = self.resolve(host, port).await?;
+        let good: Vec<_> = found.into_iter().filter(|address| self.floor.lets(address.ip())).collect();
+        if good.is_empty() {
+            return Err(Denial::Address);
+        }
+        // What was checked is what is dialled: no name is looked up again.
+        for address in good {
+            match timeout(self.connect, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    // A socket that is already gone shows at the first write.
+                    let _gone = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => tracing::debug!(%host, %address, %error, "no connection to an origin"),
+                Err(_) => tracing::debug!(%host, %address, "no connection to an origin in time"),
+            }
+        }
+        Err(Denial::Unreachable)
+    }
+
+    async fn resolve(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Denial> {
+        let name = match host {
+            Host::Address(ip) => return Ok(vec![SocketAddr::new(*ip, port)]),
+            Host::Name(name) => name,
+        };
+        // With its final dot the name is whole: no search list makes another one of it.
+        let absolute = format!("{name}.");
+        match timeout(self.connect, tokio::net::lookup_host((absolute, port))).await {
+            Ok(Ok(addresses)) => Ok(addresses.map(canonical).collect()),
+            Ok(Err(error)) => {
+                tracing::debug!(%host, %error, "an origin's name does not resolve");
+                Err(Denial::Unresolved)
+            }
+            Err(_) => Err(Denial::Unresolved),
+        }
+    }
+
+    /// The same with TLS, verified for this host.
+    pub(super) async fn dial_tls(&self, host: &Host, port: u16) -> Result<ClientStream<TcpStream>, Denial> {
+        let stream = self.dial(host, port).await?;
+        let name = match host {
+            Host::Name(name) => name.to_string(),
+            Host::Address(ip) => ip.to_string(),
+        };
+        match timeout(self.handshake, self.tls.connect(stream, PeerName::Dns(name))).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(%host, %error, "no TLS handshake with an origin");
+                Err(distrust(&error))
+            }
+            Err(_) => Err(Denial::Unreachable),
+        }
+    }
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = address.ip().to_canonical();
+    SocketAddr::new(ip, address.port())
+}
+
+fn distrust(error: &TlsError) -> Denial {
+    let TlsError::Handshake(error) = error else { return Denial::Untrusted(Distrust::Other) };
+    let Some(inner) = error.get_ref() else {
+        return match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Denial::Broken,
+            _ => Denial::Untrusted(Distrust::Other),
+        };
+    };
+    let Some(rustls::Error::InvalidCertificate(problem)) = inner.downcast_ref::<rustls::Error>() else {
+        return Denial::Untrusted(Distrust::Other);
+    };
+    Denial::Untrusted(match problem {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Distrust::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Distrust::NotYetValid,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Distrust::WrongName,
+        CertificateError::UnknownIssuer => Distrust::UnknownIssuer,
+        _ => Distrust::Other,
+    })
+}

@@ -1,0 +1,177 @@
+"""TLS and everything that is no HTTP: told apart by the first bytes, decided at the ClientHello."""
+
+import asyncio
+import ssl
+
+import pytest
+
+from tests.support.egress_stage import EgressStage, http, https, passthrough
+from tests.support.eventually import eventually
+from tests.support.origins import answering, echo
+from tests.support.raw_http1 import RawHttp1, request
+
+# Fatal alerts of a TLS record: description by name (RFC 8446, section 6).
+ACCESS_DENIED, UNRECOGNIZED_NAME, DECODE_ERROR, INTERNAL_ERROR = 49, 112, 50, 80
+
+
+def hello(name: str | None) -> bytes:
+    """What a real client sends first."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    connection = context.wrap_bio(incoming, outgoing, server_hostname=name)
+    with pytest.raises(ssl.SSLWantReadError):
+        connection.do_handshake()
+    return outgoing.read()
+
+
+def records(message: bytes, size: int) -> bytes:
+    """The same handshake message cut into records of so many bytes."""
+    body = message[5:]
+    parts = [body[at : at + size] for at in range(0, len(body), size)]
+    return b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part for part in parts)
+
+
+async def alert(wire: RawHttp1) -> int:
+    """The description of the alert that is all the gateway says."""
+    said = await wire.rest()
+    assert said[:6] == b"\x15\x03\x03\x00\x02\x02", said
+    assert len(said) == 7
+    return said[6]
+
+
+async def is_reset(wire: RawHttp1) -> bool:
+    async with asyncio.timeout(10):
+        try:
+            await wire.reader.read()
+        except (ConnectionResetError, ssl.SSLError):
+            return True
+    return False
+
+
+# B121
+@pytest.mark.conformance("E-08")
+async def test_a_passthrough_rule_shows_the_actor_the_origins_own_certificate(
+    egress: EgressStage,
+) -> None:
+    name, origin = await egress.secure_web(answering(200, b"own"))
+    actor = egress.actor(passthrough(name, ports=[origin.port]), https("*", ports=[origin.port]))
+    wire = await egress.tls(actor, name, origin.port, egress.pki.pinned_client())
+    assert (await wire.ask(request("GET", "/", ("host", name)))).data == b"own"
+
+
+@pytest.mark.conformance("E-08", "E-22")
+async def test_a_server_name_without_a_rule_is_refused_by_alert(egress: EgressStage) -> None:
+    name, origin = await egress.secure_web(echo)
+    actor = egress.actor(https("other.example"), http(name, ports=[origin.port]))
+    wire = await egress.tunnel(actor, origin.port)
+    await wire.send(hello(name))
+    assert await alert(wire) == ACCESS_DENIED
+    (line,) = egress.denials(actor)
+    assert (line["host"], line["reason"]) == (name, "no-egress-rule")
+    assert origin.connections == 0
+
+
+# B110
+@pytest.mark.conformance("E-08")
+@pytest.mark.parametrize("name", [None, "under_score.example"])
+async def test_a_hello_without_a_usable_name_is_closed(
+    egress: EgressStage, name: str | None
+) -> None:
+    actor = egress.actor(https("*"), passthrough("*", ports=[8443]))
+    wire = await egress.tunnel(actor, 443)
+    await wire.send(hello(name))
+    assert await alert(wire) == UNRECOGNIZED_NAME
+
+
+# B108, B109
+@pytest.mark.conformance("E-07")
+@pytest.mark.parametrize("cut", ["segments", "records", "bytes in records"])
+async def test_a_hello_in_pieces_is_judged_as_a_whole(egress: EgressStage, cut: str) -> None:
+    name, origin = await egress.web(echo)
+    allowed = egress.actor(passthrough(name, ports=[origin.port]))
+    denied = egress.actor(passthrough("other.example", ports=[origin.port]))
+    whole = hello(name)
+    pieces = {
+        "segments": [whole[:100], whole[100:101], whole[101:]],
+        "records": [records(whole, 200)],
+        "bytes in records": [records(whole, 1)],
+    }[cut]
+    for actor in (denied, allowed):
+        wire = await egress.tunnel(actor, origin.port)
+        for piece in pieces:
+            await wire.send(piece)
+        if actor == denied:
+            assert await alert(wire) == ACCESS_DENIED
+            assert origin.connections == 0
+    await eventually(lambda: origin.connections == 1)
+
+
+@pytest.mark.conformance("E-07")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x00\x05\x02aaaa",
+        b"\x16\x02\x01\x00\x05\x01",
+        b"\x16\x03\x01\x00\x00",
+        hello("a.example")[:-1],
+    ],
+    ids=["server hello", "version", "empty record", "never ends"],
+)
+async def test_a_hello_that_cannot_be_read_is_closed_and_never_passed(
+    egress: EgressStage, sent: bytes
+) -> None:
+    origin = await egress.origin(echo)
+    actor = egress.actor(passthrough("*", ports="all"), https("*"))
+    wire = await egress.tunnel(actor, origin.port)
+    await wire.send(sent)
+    assert await alert(wire) == DECODE_ERROR
+    assert origin.connections == 0
+
+
+@pytest.mark.conformance("E-07", "E-22")
+@pytest.mark.parametrize(
+    "sent", [b"SSH-2.0-OpenSSH_9\r\n", b"\x00\x00\x00\x08\x04\xd2", b"\x80\x2e"]
+)
+async def test_anything_else_is_reset(egress: EgressStage, sent: bytes) -> None:
+    origin = await egress.origin(echo)
+    actor = egress.actor(http("*", ports="all"), passthrough("*", ports="all"))
+    wire = await egress.tunnel(actor, origin.port)
+    await wire.send(sent)
+    assert await is_reset(wire)
+    assert [line["reason"] for line in egress.denials(actor)] == ["unknown-protocol"]
+    assert origin.connections == 0
+
+
+# B078
+@pytest.mark.conformance("E-07")
+async def test_a_client_that_waits_for_the_server_is_reset_after_the_sniff_limit(
+    egress: EgressStage,
+) -> None:
+    actor = egress.actor(http("*", ports="all"))
+    assert await is_reset(await egress.tunnel(actor, 25))
+    assert [line["reason"] for line in egress.denials(actor)] == ["silent"]
+
+
+@pytest.mark.conformance("E-08", "E-22")
+async def test_an_origin_that_is_down_is_another_alert_than_a_denial(egress: EgressStage) -> None:
+    origin = await egress.origin(echo)
+    name = egress.name(origin.address)
+    actor = egress.actor(passthrough(name, ports=[origin.port]))
+    await origin.close()
+    wire = await egress.tunnel(actor, origin.port)
+    await wire.send(hello(name))
+    assert await alert(wire) == INTERNAL_ERROR
+    assert egress.denials(actor)[0]["reason"] == "origin-unreachable"
+
+
+@pytest.mark.conformance("E-08")
+@pytest.mark.egress_gateway(intercepting=False)
+async def test_without_an_interception_authority_https_rules_pass_nothing(
+    egress: EgressStage,
+) -> None:
+    actor = egress.actor(https("a.example"))
+    wire = await egress.tunnel(actor, 443)
+    await wire.send(hello("a.example"))
+    assert await alert(wire) == INTERNAL_ERROR
+    assert egress.denials(actor)[0]["reason"] == "interception-off"

@@ -1,0 +1,88 @@
+"""A rule that goes, or an actor, ends the tunnels that it carried."""
+
+import asyncio
+import ssl
+
+import pytest
+
+from tests.support.egress_stage import EgressStage, http, https, passthrough
+from tests.support.eventually import eventually
+from tests.support.origins import Exchange, answering
+from tests.support.raw_http1 import RawHttp1, request
+
+# Well above the gateways' re-check interval.
+SOON = 10.0
+
+
+async def ended(wire: RawHttp1) -> bool:
+    async with asyncio.timeout(SOON):
+        try:
+            while await wire.reader.read(65536):
+                pass
+        except (ConnectionResetError, ssl.SSLError):
+            return True
+    return True
+
+
+async def hanging(exchange: Exchange) -> None:
+    """Begins an answer and never ends it."""
+    await exchange.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegun")
+    await exchange.reader.read()
+    exchange.keep_alive = False
+
+
+# B083
+@pytest.mark.conformance("E-24")
+@pytest.mark.parametrize("how", ["rule removed", "actor deleted", "actor made again"])
+async def test_a_passed_through_tunnel_ends_with_its_rule_or_actor(
+    egress: EgressStage, how: str
+) -> None:
+    name, origin = await egress.secure_web(answering(200))
+    rule = passthrough(name, ports=[origin.port])
+    actor, untouched = egress.actor(rule), egress.actor(rule)
+    wires = [
+        await egress.tls(each, name, origin.port, egress.pki.pinned_client())
+        for each in (actor, untouched)
+    ]
+    if how == "rule removed":
+        egress.api.allow(actor)
+    elif how == "actor deleted":
+        del egress.api.actors[actor]
+    else:
+        egress.api.put(actor)
+    assert await ended(wires[0])
+    assert egress.denials(actor)[-1]["reason"] == "withdrawn"
+    assert (await wires[1].ask(request("GET", "/", ("host", name)))).status == 200
+
+
+@pytest.mark.conformance("E-24")
+async def test_a_request_in_the_air_ends_with_its_rule(egress: EgressStage) -> None:
+    name, origin = await egress.web(hanging)
+    actor = egress.actor(http(name, ports=[origin.port]))
+    wire = await egress.tunnel(actor, origin.port)
+    await wire.send(request("GET", "/", ("host", name)))
+    assert (await wire.head()).status == 200
+    egress.api.allow(actor, http("other.example"))
+    assert await ended(wire)
+    await origin.wait_no_connections()
+
+
+@pytest.mark.conformance("E-24")
+async def test_an_intercepted_connection_ends_with_its_rule(egress: EgressStage) -> None:
+    name, origin = await egress.secure_web(answering(200))
+    actor = egress.actor(https(name, ports=[origin.port]))
+    wire = await egress.tls(actor, name, origin.port)
+    egress.api.allow(actor, passthrough(name, ports=[origin.port]))
+    assert await ended(wire)
+
+
+@pytest.mark.conformance("E-24")
+async def test_another_rule_that_goes_ends_nothing(egress: EgressStage) -> None:
+    name, origin = await egress.secure_web(answering(200))
+    rule = passthrough(name, ports=[origin.port])
+    actor = egress.actor(rule, http("other.example"))
+    wire = await egress.tls(actor, name, origin.port, egress.pki.pinned_client())
+    egress.api.allow(actor, rule)
+    seen = egress.api.asked["GetActorEgressPolicy", actor]
+    await eventually(lambda: egress.api.asked["GetActorEgressPolicy", actor] >= seen + 2, SOON)
+    assert (await wire.ask(request("GET", "/", ("host", name)))).status == 200
