@@ -201,9 +201,12 @@ async def test_a_certificate_that_does_not_have_exactly_one_id_is_nobody(
     assert code == "UNAUTHENTICATED"
 
 
-async def test_the_refusal_names_who_and_what(plane: ControlPlane) -> None:
+async def test_the_refusal_names_who_and_what_and_is_in_the_log(
+    plane: ControlPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     call = plane.control(spiffe.ROUTER_ID).GetActor(pb.GetActorRequest(actor=ref("a")))
-    assert await code_of(call) == (
-        "PERMISSION_DENIED",
-        f"{spiffe.ROUTER_ID} may not call GetActor",
-    )
+    reason = f"{spiffe.ROUTER_ID} may not call GetActor"
+    assert await code_of(call) == ("PERMISSION_DENIED", reason)
+    (line,) = [record for record in caplog.records if record.getMessage() == "call refused"]
+    assert (line.__dict__["method"], line.__dict__["reason"]) == ("Control/GetActor", reason)

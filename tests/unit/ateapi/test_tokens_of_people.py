@@ -29,7 +29,7 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
 from cryptography.hazmat.primitives import serialization
 
-from tests.support.control_plane import ControlPlane, code_of, control_plane
+from tests.support.control_plane import ControlPlane, code_of, control_plane, ref
 from tests.support.fake_atelet import FakeAtelet
 from tests.support.token_issuer import TokenIssuer, token_issuer
 
@@ -50,8 +50,9 @@ class Door:
         return self.control().ListActors(pb.ListActorsRequest(), metadata=metadata)
 
 
-@pytest.fixture
-async def door(tmp_path: Path) -> AsyncIterator[Door]:
+@pytest.fixture(params=["off", "auto"])
+async def door(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Door]:
+    """With and without the engine's front before the other door."""
     async with control_plane(tmp_path) as plane:
         served = plane.identity.service_credential("issuer", ["127.0.0.1"])
         with token_issuer(served) as issuer:
@@ -61,6 +62,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
                 "token_audience": ("atenet", "other"),
                 "token_roots": plane.identity.trust("service-dns"),
                 "token_role": ("staff=editor", "admins=owner", "guests=viewer"),
+                "front": request.param,
             }
             async with plane.in_process(**flags):
                 roots = plane.identity.trust("service-dns").read_bytes()
@@ -110,6 +112,26 @@ async def test_a_certificate_and_a_token_at_once_are_refused(door: Door) -> None
     code, message = await code_of(call)
     assert code == "UNAUTHENTICATED"
     assert "not both" in message
+
+
+# B138: who calls is what the handshake proved, whatever the call says of itself.
+async def test_nobody_can_say_who_they_are(door: Door) -> None:
+    await door.plane.seed("a")
+    forged = [
+        ("x-atenet-certified", "yes"),
+        ("x-atenet-peer-uri", spiffe.CLI_ID),
+        ("x-forwarded-client-cert", f"URI={spiffe.CLI_ID}"),
+    ]
+    call = door.control().ListActors(pb.ListActorsRequest(), metadata=forged)
+    assert (await code_of(call))[0] == "UNAUTHENTICATED"
+    stranger = door.plane.control(spiffe.pod_id("default", "stranger"))
+    for call in (
+        stranger.ListActors(pb.ListActorsRequest(), metadata=forged),
+        stranger.GetActor(pb.GetActorRequest(actor=ref("a")), metadata=forged),
+    ):
+        code, message = await code_of(call)
+        assert code == "PERMISSION_DENIED"
+        assert "ns/default/sa/stranger" in message
 
 
 # B135

@@ -28,6 +28,7 @@ from atenet.proto import ateapi_pb2 as pb
 __all__ = ["Api", "Handler", "generic_handlers"]
 
 _log = logging.getLogger(__name__)
+_REFUSALS = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -119,6 +120,9 @@ class _Answering:
                 return await self._handler(self._api, request)
             return await self._with_audit(request, caller, metadata)
         except CallError as e:
+            if e.code in _REFUSALS:
+                refused = {"method": self._name, "code": e.code.name, "reason": e.message}
+                _log.info("call refused", extra=refused)
             return e
         except BusyError as e:
             _log.warning("the store is busy", extra={"method": self._method, "error": str(e)})
