@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.message import Message
@@ -58,29 +58,41 @@ _LONGEST = 256
 
 @dataclass
 class Pending:
-    """The entry that the call being answered leaves with its first change."""
+    """The entry that the call being answered leaves with its first change, and one for each other
+    actor that it changes on the way (the one that it suspends to make room)."""
 
     subject: str
     method: str
     target: str
     trace_id: str
     written: bool = False
+    others: set[str] = field(default_factory=set)
 
     def entry(self, result: Any, step: str, at: float) -> AuditEntry | None:
-        """What is to be stored with this change, `step`; None when it is not this call's own,
-        e.g. the suspend of another actor that makes room."""
+        """What is to be stored with this change, `step`; None when it has been, or is no news."""
         if self.written or not isinstance(result, Message):
             return None
         if not self.target:
-            return AuditEntry(
-                at, self.subject, f"ateapi/{step}", target_of(result), uid_of(result), self.trace_id
-            )
-        if isinstance(result, pb.Actor) and target_of(result) != self.target:
+            return self._about(result, f"ateapi/{step}", at)
+        if not isinstance(result, pb.Actor) or target_of(result) == self.target:
+            return self.entry_for(uid_of(result), at)
+        if target_of(result) in self.others:
             return None
-        return self.entry_for(uid_of(result), at)
+        return self._about(result, f"{self.method}: {step}", at)
+
+    def stored(self, entry: AuditEntry) -> None:
+        """It is in the log now."""
+        if self.target in ("", entry.target):
+            self.written = True
+        else:
+            self.others.add(entry.target)
 
     def entry_for(self, uid: str, at: float) -> AuditEntry:
         return AuditEntry(at, self.subject, self.method, self.target, uid, self.trace_id)
+
+    def _about(self, result: Any, method: str, at: float) -> AuditEntry:
+        target = target_of(result)
+        return AuditEntry(at, self.subject, method, target, uid_of(result), self.trace_id)
 
 
 _pending: ContextVar[Pending | None] = ContextVar("audit", default=None)
@@ -111,10 +123,10 @@ def target_of(request: Any) -> str:
     """What a request is about: `actor/<atespace>/<name>`. Pure; takes whatever was sent."""
     if isinstance(request, pb.Actor):
         return _named("actor", request.metadata)
-    for field in ("actor", "actor_template", "worker", "atespace"):
-        value = getattr(request, field, None)
+    for kind in ("actor", "actor_template", "worker", "atespace"):
+        value = getattr(request, kind, None)
         if isinstance(value, Message):
-            return _named(field, getattr(value, "metadata", value))
+            return _named(kind, getattr(value, "metadata", value))
     return _cut(f"atespace/{getattr(request, 'name', '')}")
 
 

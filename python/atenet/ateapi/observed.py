@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from atenet.ateapi import audit
-from atenet.ateapi.store import Store, Transaction
+from atenet.ateapi.store import AuditEntry, Store, Transaction
 from atenet.ateapi.store.news import Subscriber
 from atenet.ateapi.tracing import Tracing, in_span, tag
 from atenet.proto import ateapi_pb2 as pb
@@ -38,16 +38,17 @@ class ObservedStore:
     async def _audited(self, change: Callable[[Transaction], T], pending: audit.Pending) -> T:
         at = self._clock()
 
-        def audited(tx: Transaction) -> tuple[T, bool]:
+        def audited(tx: Transaction) -> tuple[T, AuditEntry | None]:
             result = change(tx)
             entry = pending.entry(result, step_name(change), at)
             if entry is not None:
                 tx.audit.append(entry)
-            return result, entry is not None
+            return result, entry
 
         result: T
-        result, written = await self._traced(audited, change)
-        pending.written = pending.written or written
+        result, entry = await self._traced(audited, change)
+        if entry is not None:
+            pending.stored(entry)
         return result
 
     async def _traced(self, work: Callable[[Transaction], Any], named: Callable[..., Any]) -> Any:

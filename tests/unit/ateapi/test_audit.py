@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.support.control_plane import (
     ref,
     resume,
     suspend,
+    template,
 )
 from tests.support.egress_policies import header, headers, https, policy
 
@@ -117,6 +119,27 @@ async def test_what_the_control_plane_does_by_itself_is_in_its_own_name(tmp_path
         entry = (await _log(plane))[-1]
         assert (entry.subject, entry.method) == (spiffe.API_ID, "ateapi/begin_suspend")
         assert (entry.target, entry.uid) == ("actor/team-a/a", running.metadata.uid)
+
+
+async def test_who_had_to_make_room_is_in_the_log_with_who_took_it(plane: ControlPlane) -> None:
+    control = plane.control()
+    await plane.seed()
+    patient = template(name="patient")
+    patient.reclaim_after.FromTimedelta(timedelta(seconds=1))
+    await control.CreateActorTemplate(pb.CreateActorTemplateRequest(actor_template=patient))
+    idle = actor("idle")
+    idle.actor_template.name = "patient"
+    await control.CreateActor(pb.CreateActorRequest(actor=idle))
+    await control.CreateActor(pb.CreateActorRequest(actor=actor("a")))
+    await plane.register(slots=1)
+    await control.ResumeActor(resume("idle"))
+    await plane.register(slots=1, idle_ms=60_000)
+    await plane.control(spiffe.ROUTER_ID).ResumeActor(resume("a"))
+    told = [(e.subject, e.method, e.target) for e in (await _log(plane))[-2:]]
+    assert told == [
+        (spiffe.ROUTER_ID, "Control/ResumeActor: begin_suspend", "actor/team-a/idle"),
+        (spiffe.ROUTER_ID, "Control/ResumeActor", "actor/team-a/a"),
+    ]
 
 
 async def test_no_credential_is_given_out_that_is_not_in_the_log(
