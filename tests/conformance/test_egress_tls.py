@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from random import Random
 
 import pytest
 
@@ -175,3 +176,23 @@ async def test_without_an_interception_authority_https_rules_pass_nothing(
     await wire.send(hello("a.example"))
     assert await alert(wire) == INTERNAL_ERROR
     assert egress.denials(actor)[0]["reason"] == "interception-off"
+
+
+# Bounded: what no client would send.
+@pytest.mark.conformance("E-07")
+async def test_damaged_requests_and_hellos_harm_nobody_else(egress: EgressStage) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor(http(name, ports=[origin.port]), passthrough("*", ports=[origin.port]))
+    chunked = [("host", name), ("transfer-encoding", "chunked")]
+    whole = request("POST", "/", *chunked) + b"5\r\nhello\r\n0\r\nx: y\r\n\r\n"
+    random = Random(7)
+    for good in [whole, hello(name)] * 20:
+        damaged = bytearray(good)
+        for _ in range(random.randint(1, 4)):
+            damaged[random.randrange(len(damaged))] = random.randrange(256)
+        wire = await egress.tunnel(actor, origin.port)
+        await wire.send(bytes(damaged))
+        wire.abort()
+    fine = await egress.get(actor, origin.port, name)
+    assert fine.status == 200
+    assert "panicked" not in egress.gateway.process.log

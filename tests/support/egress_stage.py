@@ -6,11 +6,14 @@ import ssl
 from contextlib import AsyncExitStack
 from typing import Any
 
+import grpc.aio
+
 from tests.support.egress_api import EgressApi, Provider
 from tests.support.egress_capture import Capture
 from tests.support.egress_gateway import EgressGateway
 from tests.support.egress_pki import GATEWAY_NAME, EgressPki
 from tests.support.endpoint import Endpoint
+from tests.support.grpc_origin import GrpcOrigin
 from tests.support.http1_message import Body, read_response_body
 from tests.support.name_server import NameServer
 from tests.support.origins import Handler, Origin
@@ -75,6 +78,22 @@ class EgressStage:
         origin = await self.origin(handler, tls=tls, **start)
         self.names.names[name] = [[origin.address]]
         return name, origin
+
+    async def grpc_service(self) -> tuple[str, GrpcOrigin, int]:
+        """A gRPC server over TLS: its name, itself, its port."""
+        name = self.name("127.0.0.1")
+        origin, port = await GrpcOrigin.start_tls(self.pki.origins.issue(dns=[name]))
+        self._stack.push_async_callback(origin.close)
+        return name, origin, port
+
+    async def grpc_channel(self, actor: str, name: str, port: int) -> grpc.aio.Channel:
+        """An actor's channel to that name; it trusts the interception authority only."""
+        local = await self.capture(actor, port)
+        credentials = grpc.ssl_channel_credentials(self.pki.interception.pem)
+        options = [("grpc.ssl_target_name_override", name), ("grpc.default_authority", name)]
+        channel = grpc.aio.secure_channel(f"127.0.0.1:{local}", credentials, options=options)
+        self._stack.push_async_callback(channel.close)
+        return channel
 
     # -- tunnels
 

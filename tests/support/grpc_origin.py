@@ -38,6 +38,18 @@ class GrpcOrigin:
             return origin
         raise RuntimeError("no free loopback address for a gRPC actor")
 
+    @classmethod
+    async def start_tls(cls, bundle: bytes) -> tuple["GrpcOrigin", int]:
+        """The same over TLS on any port of 127.0.0.1, and the port. `bundle`: key and chain in one PEM."""
+        origin = cls()
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server.add_generic_rpc_handlers([origin._handlers()])
+        credentials = grpc.ssl_server_credentials([(bundle, bundle)])
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+        await server.start()
+        origin._server, origin.address = server, "127.0.0.1"
+        return origin, port
+
     async def close(self) -> None:
         if self._server is not None:
             await self._server.stop(None)
