@@ -1,7 +1,7 @@
 //! Compiles the control plane's contract without a protoc binary.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = "../../proto";
-    let files = ["atenet/proto/ateapi.proto", "atenet/proto/credprovider.proto"];
+    let files = ["atenet/proto/ateapi.proto", "atenet/proto/credprovider.proto", "atenet/proto/routersupport.proto"];
     let set = protox::compile(files, [root])?;
     tonic_prost_build::configure().build_server(false).build_transport(false).compile_fds(set)?;
     let set = protox::compile(["external_processor.proto"], ["../../proto/envoy-ext-proc"])?;

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from typing import Self
 
 import grpc
 import grpc.aio
@@ -46,17 +47,20 @@ class FakeAteapi(ateapi_pb2_grpc.ControlServicer):
         self.most_in_air: Counter[str] = Counter()
         self.seen: list[SeenCall] = []
 
-    async def start(self, address: str = "127.0.0.1:0") -> "FakeAteapi":
+    async def start(self, address: str = "127.0.0.1:0") -> Self:
         bundle = self._pki.api.read_bytes()
         credentials = grpc.ssl_server_credentials(
             [(bundle, bundle)], root_certificates=self._pki.pods.pem, require_client_auth=True
         )
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        ateapi_pb2_grpc.add_ControlServicer_to_server(self, self._server)
+        self._add_services(self._server)
         port = self._server.add_secure_port(address, credentials)
         self.address = f"{address.rsplit(':', 1)[0]}:{port}"
         await self._server.start()
         return self
+
+    def _add_services(self, server: grpc.aio.Server) -> None:
+        ateapi_pb2_grpc.add_ControlServicer_to_server(self, server)
 
     async def close(self, grace: float | None = None) -> None:
         if self._server is not None:

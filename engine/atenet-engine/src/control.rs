@@ -2,6 +2,7 @@
 
 mod connection;
 mod egress;
+mod news;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use crate::tls::ClientTls;
 pub(crate) use self::connection::Connection;
 use self::connection::Watch;
 pub(crate) use self::egress::in_time;
+pub use self::news::{News, NewsStream};
 
 /// How long one attempt may take; longer than the park budget, so that a resume that has its worker ends well.
 pub const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30);
@@ -33,11 +35,22 @@ pub trait ControlPlane: Send + Sync + 'static {
         actor: &'a ActorRef,
         trace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<ResumeActorResponse, Status>>;
+
+    /// What it tells by itself, from now on. Unimplemented by one that tells nothing.
+    fn news(&self) -> BoxFuture<'_, Result<NewsStream, Status>> {
+        Box::pin(std::future::ready(Err(Status::unimplemented("it tells nothing by itself"))))
+    }
+
+    /// Resolves once another control plane may be answering than at the last call.
+    fn replaced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// A control plane behind an address.
 pub struct Control {
     client: ControlClient<Connection>,
+    connection: Connection,
 }
 
 impl Control {
@@ -50,7 +63,7 @@ impl Control {
         let tls = ClientTls::new(Some(config.credentials.clone()), config.roots.clone(), &[b"h2"])
             .map_err(|error| EngineError::tls("control plane client", error))?;
         let connection = Connection::new(&config.address, &config.server_name, tls, watch)?;
-        Ok(Self { client: ControlClient::new(connection) })
+        Ok(Self { client: ControlClient::new(connection.clone()), connection })
     }
 }
 
@@ -68,6 +81,14 @@ impl ControlPlane for Control {
                 Err(_elapsed) => Err(Status::deadline_exceeded("ResumeActor took too long")),
             }
         })
+    }
+
+    fn news(&self) -> BoxFuture<'_, Result<NewsStream, Status>> {
+        Box::pin(news::watch(self.connection.clone()))
+    }
+
+    fn replaced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.connection.replaced())
     }
 }
 

@@ -57,6 +57,7 @@ impl ExtProc {
         // Every request asks the control plane: Envoy never routes on what was true a moment ago.
         let no_cache = CacheConfig { ttl_ms: 0, entries: 1 };
         let resolver = Resolver::with_parts(&no_cache, &config.parking, config.connect_port, plane, telemetry.clone());
+        resolver.follow_news();
         let recent = Arc::new(Recent::new(config.recent));
         let (control, drain) = drain::channel();
         let listener = server::bind(config.listen).await?;

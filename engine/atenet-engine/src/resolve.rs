@@ -3,6 +3,7 @@
 mod answer;
 mod cache;
 mod flight;
+mod news;
 mod parking;
 #[cfg(test)]
 mod tests;
@@ -72,6 +73,11 @@ impl Resolver {
             telemetry,
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Takes in what the control plane tells by itself, for as long as a clone of this lives. To be called on a runtime.
+    pub fn follow_news(&self) {
+        tokio::spawn(news::follow(Arc::downgrade(&self.inner)));
     }
 
     /// Requests that wait now, and how many may.

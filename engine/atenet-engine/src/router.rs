@@ -39,6 +39,7 @@ impl Router {
         let mut addresses = Addresses::new();
         if let Some(plane) = config.control.as_ref().filter(|_| !config.listeners.is_empty()) {
             let resolver = Resolver::new(&config, Arc::new(Control::new(plane)?), telemetry.clone());
+            resolver.follow_news();
             addresses = Ingress::start(&config, resolver, telemetry.clone(), drain.clone())?.addresses();
         }
         if let Some(egress) = &config.egress {

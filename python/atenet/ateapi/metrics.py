@@ -100,6 +100,11 @@ class Metrics:
         self.operations = Gauge(
             "ateapi_operations_running", "Workflows running now.", registry=self.registry
         )
+        self.watches = Gauge(
+            "ateapi_router_watches",
+            "Routers that are told of freed capacity and ended assignments now.",
+            registry=self.registry,
+        )
 
     def of_method(self, service: str, method: str) -> MethodMetrics:
         """To be kept by who answers it: finding a label costs more than counting."""

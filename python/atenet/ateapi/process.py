@@ -24,6 +24,7 @@ from atenet.ateapi.oidc import verifier_for
 from atenet.ateapi.roles import DEFAULT_BINDINGS, Roles
 from atenet.ateapi.service import Api
 from atenet.ateapi.service.introspection import Health
+from atenet.ateapi.service.support import RouterSupport
 from atenet.ateapi.service.table import add_services
 from atenet.ateapi.settings import Settings
 from atenet.ateapi.snapshots import SnapshotStore, Sweeper
@@ -94,17 +95,19 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
     )
     operations = Operations(store)
     metrics.operations.set_function(lambda: operations.count)
+    access = Access(
+        Roles([*DEFAULT_BINDINGS, *settings.bindings]),
+        verifier_for(settings),
+        fronted=settings.fronted,
+    )
     return Api(
         store=store,
         context=context,
         operations=operations,
         watch=Watch(context, operations),
-        access=Access(
-            Roles([*DEFAULT_BINDINGS, *settings.bindings]),
-            verifier_for(settings),
-            fronted=settings.fronted,
-        ),
+        access=access,
         metrics=metrics,
+        support=RouterSupport(access, metrics),
         clock=time.time,
     )
 
@@ -117,7 +120,7 @@ async def _started(
 
     Yields the address that callers connect to.
     """
-    unsubscribe = api.store.subscribe(api.watch.heard)
+    subscriptions = [api.store.subscribe(s) for s in (api.watch.heard, api.support.heard)]
     await api.watch.started()
     address = await doors.open()
     health.serving()
@@ -132,7 +135,9 @@ async def _started(
     finally:
         deadline = time.monotonic() + settings.drain_timeout
         health.drain()
-        unsubscribe()
+        for unsubscribe in subscriptions:
+            unsubscribe()
+        api.support.close()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)

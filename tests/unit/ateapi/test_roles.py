@@ -16,6 +16,7 @@ from atenet.errors import AteError
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
+from atenet.proto import routersupport_pb2 as support_pb
 from atenet.rpc import mtls_channel
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
@@ -59,7 +60,7 @@ _MAY: dict[Role, set[str]] = {
 
 def _methods() -> Iterator[tuple[str, Any]]:
     """Every method that the server serves: its path and its descriptor."""
-    for file in (pb, health_pb2, reflection_pb2):
+    for file in (pb, support_pb, health_pb2, reflection_pb2):
         for service in file.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
                 yield f"/{service.full_name}/{method.name}", method

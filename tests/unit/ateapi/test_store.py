@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from atenet.ateapi.store import BusyError, ContradictionError, HeldError, Store, Transaction
 from atenet.ateapi.store.interface import ClaimRow
-from atenet.ateapi.store.news import News, Topic
+from atenet.ateapi.store.news import ActorNews, News, Topic
 from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.eventually import eventually
@@ -404,3 +404,24 @@ async def test_nothing_is_told_to_whom_has_left(store: Store) -> None:
     await store.write(lambda tx: tx.workers.put(new_worker(), heartbeat_at=1, lost=False))
     await eventually(lambda: len(kept) == 2)
     assert told == []
+
+
+async def test_an_actor_that_leaves_its_assignment_is_told_and_one_on_its_way_to_one_is_not(
+    store: Store,
+) -> None:
+    told: list[News] = []
+    store.subscribe(told.append)
+    made = new_actor("a")
+    wanted = []
+    for version, state in (
+        *((1, pb.ACTOR_STATE_SUSPENDED), (2, pb.ACTOR_STATE_RESUMING)),
+        *((3, pb.ACTOR_STATE_RUNNING), (4, pb.ACTOR_STATE_SUSPENDING)),
+        *((5, pb.ACTOR_STATE_SUSPENDED), (6, pb.ACTOR_STATE_PAUSED), (7, pb.ACTOR_STATE_DELETING)),
+    ):
+        made.metadata.version, made.status.state = version, state
+        await store.write(lambda tx: tx.actors.put(made))
+        if version > 3:
+            wanted.append(ActorNews("team-a", "a", made.metadata.uid, version))
+    await eventually(lambda: len(told) == len(wanted))
+    assert [item.topic for item in told] == [Topic.ACTOR] * len(wanted)
+    assert [ActorNews.parse(item.subject) for item in told] == wanted

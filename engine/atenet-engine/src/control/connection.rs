@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tonic::Status;
 use tonic::body::Body;
 
@@ -68,6 +68,8 @@ struct Shared {
     current: ArcSwapOption<SendRequest<Body>>,
     connecting: Connecting,
     ping_doublings: Arc<AtomicU32>,
+    /// Connections made so far.
+    made: watch::Sender<u64>,
 }
 
 /// Callers that need a connection share one attempt at it.
@@ -116,7 +118,14 @@ impl Connection {
             current: ArcSwapOption::empty(),
             connecting: Connecting::default(),
             ping_doublings: Arc::default(),
+            made: watch::Sender::new(0),
         })))
+    }
+
+    /// Resolves once there is another connection than the present one.
+    pub(super) async fn replaced(&self) {
+        // The sender lives as long as this does.
+        self.0.made.subscribe().changed().await.ok();
     }
 }
 
@@ -182,7 +191,10 @@ impl Shared {
         }
         let connected = self.connect_in_time().await;
         match &connected {
-            Ok(sender) => self.current.store(Some(Arc::new(sender.clone()))),
+            Ok(sender) => {
+                self.current.store(Some(Arc::new(sender.clone())));
+                self.made.send_modify(|made| *made += 1);
+            }
             Err(status) => *last = status.clone(),
         }
         self.note(connected.as_ref().err());

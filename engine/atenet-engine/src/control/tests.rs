@@ -81,7 +81,7 @@ async fn a_restarted_control_plane_is_found_without_a_failed_call() {
     let config = api.config();
     let tls = ClientTls::new(Some(config.credentials), config.roots, &[b"h2"]).unwrap();
     let connection = Connection::new(&config.address, &config.server_name, tls, Watch::default()).unwrap();
-    let control = Control { client: ControlClient::new(connection.clone()) };
+    let control = Control { client: ControlClient::new(connection.clone()), connection: connection.clone() };
     resumed(&control).await.unwrap();
     let next = api.successor(|actor, _| async move { Ok(running(&actor, "10.0.0.2", false)) }).await;
     while connection.is_open() {

@@ -87,6 +87,22 @@ impl Cache {
         }
     }
 
+    /// Drops the entry if it is of that incarnation and of a lower version.
+    pub(super) fn end(&self, actor: &ActorRef, uid: &str, version: i64) {
+        let mut shard = self.shard(actor).lock();
+        let over = |entry: &Entry| *entry.assignment.actor_uid == *uid && entry.assignment.version < version;
+        if shard.entries.get(actor).is_some_and(over) {
+            shard.entries.remove(actor);
+        }
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&self) {
+        for shard in &self.shards {
+            *shard.lock() = Shard::default();
+        }
+    }
+
     #[cfg(test)]
     fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
@@ -153,6 +169,22 @@ mod tests {
         assert_eq!(cache.get(&actor("a")).unwrap().generation, new);
         cache.forget(&actor("a"), new);
         assert!(cache.get(&actor("a")).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_ended_assignment_goes_and_a_newer_or_another_incarnations_stays() {
+        let cache = Cache::new(Duration::from_secs(5), 100);
+        for (uid, version, stays) in [("u", 1, true), ("v", 9, true), ("u", 2, false)] {
+            cache.put(assignment("a"));
+            cache.end(&actor("a"), uid, version);
+            assert_eq!(cache.get(&actor("a")).is_some(), stays, "{uid} {version}");
+        }
+        cache.put(assignment("a"));
+        cache.put(assignment("b"));
+        cache.clear();
+        assert_eq!(cache.len(), 0);
+        cache.put(assignment("a"));
+        assert!(cache.get(&actor("a")).is_some());
     }
 
     #[tokio::test(start_paused = true)]

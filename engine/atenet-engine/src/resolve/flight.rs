@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
@@ -17,6 +17,7 @@ use super::cache::Entry;
 use super::parking::{Next, Patience};
 use super::{Answer, Inner};
 use crate::actor_ref::ActorRef;
+use crate::assignment::Assignment;
 use crate::refusal::Refusal;
 use crate::trace::{Span, SpanContext};
 
@@ -34,11 +35,43 @@ pub(super) enum Progress {
 struct Flight {
     progress: watch::Sender<Progress>,
     callers: AtomicUsize,
+    /// News that make another attempt worth while, also one that is in the air when they come.
+    wake: Notify,
+    /// The incarnation and version below which assignments are known to be over.
+    ended: Mutex<Option<(String, i64)>>,
 }
 
 /// The flights now in the air.
 #[derive(Default)]
 pub(super) struct Flights(Mutex<HashMap<ActorRef, Arc<Flight>>>);
+
+impl Flights {
+    /// Some flights ask again at once: one slot does not serve a thousand. Those that wait come first; one whose attempt
+    /// is in the air may have been answered before there was room.
+    pub(super) fn wake_some(&self, limit: usize) {
+        let flights = self.0.lock();
+        let waiting = flights.values().filter(|flight| flight.waits());
+        let asking = flights.values().filter(|flight| !flight.waits());
+        for flight in waiting.chain(asking).take(limit) {
+            flight.wake.notify_one();
+        }
+    }
+
+    /// All of them do.
+    pub(super) fn wake_all(&self) {
+        for flight in self.0.lock().values() {
+            flight.wake.notify_one();
+        }
+    }
+
+    /// The actor's does; an answer of a lower version that comes in late does not count.
+    pub(super) fn ended(&self, actor: &ActorRef, uid: &str, version: i64) {
+        if let Some(flight) = self.0.lock().get(actor) {
+            *flight.ended.lock() = Some((uid.to_owned(), version));
+            flight.wake.notify_one();
+        }
+    }
+}
 
 #[cfg(test)]
 impl Flights {
@@ -78,7 +111,12 @@ pub(super) fn board(inner: &Arc<Inner>, actor: &ActorRef, trace: Option<&str>) -
     if let Some(entry) = inner.cache.get(actor) {
         return Boarding::Landed(entry);
     }
-    let flight = Arc::new(Flight { progress: watch::Sender::new(Progress::Asking), callers: AtomicUsize::new(0) });
+    let flight = Arc::new(Flight {
+        progress: watch::Sender::new(Progress::Asking),
+        callers: AtomicUsize::new(0),
+        wake: Notify::new(),
+        ended: Mutex::default(),
+    });
     let seat = flight.seat(true);
     flights.insert(actor.clone(), flight.clone());
     drop(flights);
@@ -91,6 +129,16 @@ impl Flight {
     fn seat(self: &Arc<Self>, first: bool) -> Seat {
         self.callers.fetch_add(1, Ordering::AcqRel);
         Seat { flight: self.clone(), progress: self.progress.subscribe(), first }
+    }
+
+    fn waits(&self) -> bool {
+        matches!(*self.progress.borrow(), Progress::Waiting { .. })
+    }
+
+    /// Whether the answer was true once and is known not to be any more.
+    fn outlived(&self, assignment: &Assignment) -> bool {
+        let ended = self.ended.lock();
+        ended.as_ref().is_some_and(|(uid, version)| *assignment.actor_uid == **uid && assignment.version < *version)
     }
 }
 
@@ -177,6 +225,8 @@ fn described(mut span: Span, actor: &ActorRef, attempts: u32, result: Option<&Re
 /// Attempts until there is a result. `None`: nobody waits for one any more.
 async fn ask(landing: &Landing, trace: Option<&str>, attempts: &mut u32) -> Option<Result<Answer, Refusal>> {
     let mut patience = Patience::new(&landing.inner.parking, Instant::now());
+    // When the next attempt is due, if news brought the last one forward.
+    let mut due: Option<Instant> = None;
     loop {
         *attempts += 1;
         let verdict = match attempt(landing, trace).await {
@@ -186,14 +236,22 @@ async fn ask(landing: &Landing, trace: Option<&str>, attempts: &mut u32) -> Opti
             }
             Err(verdict) => verdict,
         };
-        let (at, or) = match patience.after(verdict, Instant::now(), fastrand::f64()) {
+        let now = Instant::now();
+        let next = match due.filter(|due| *due > now) {
+            Some(due) => patience.before(verdict, now, due),
+            None => patience.after(verdict, now, fastrand::f64()),
+        };
+        let (at, or) = match next {
             Next::Refuse(refusal) => return Some(Err(refusal)),
             Next::Wait { at, or, parked } => {
                 landing.flight.progress.send_replace(Progress::Waiting { parked });
                 (at, or)
             }
         };
-        tokio::time::sleep_until(at).await;
+        tokio::select! {
+            () = tokio::time::sleep_until(at) => due = None,
+            () = landing.flight.wake.notified() => due = Some(at),
+        }
         if landing.abandoned() {
             return None;
         }
@@ -220,6 +278,9 @@ async fn attempt(landing: &Landing, trace: Option<&str>) -> Result<Answer, Verdi
         tracing::error!(%actor, problem, "the control plane's answer cannot be used");
         Verdict::Final(Refusal::Internal)
     })?;
+    if landing.flight.outlived(&assignment) {
+        return Err(Verdict::Contended(Refusal::ActorUnavailable));
+    }
     let assignment = Arc::new(assignment);
     let generation = inner.cache.put(assignment.clone());
     Ok(Answer { assignment, generation, woken })

@@ -46,6 +46,15 @@ impl Patience {
 
     /// `jitter`: uniform in 0..1.
     pub(super) fn after(&mut self, verdict: Verdict, now: Instant, jitter: f64) -> Next {
+        let next = self.before(verdict, now, now + self.pause.mul_f64(1.0 + JITTER * jitter));
+        if matches!(next, Next::Wait { .. }) {
+            self.pause = self.pause.mul_f64(self.factor);
+        }
+        next
+    }
+
+    /// The same after an attempt that news brought forward: it takes no turn, the next one is still due at `at`.
+    pub(super) fn before(&self, verdict: Verdict, now: Instant, at: Instant) -> Next {
         let refusal = match verdict {
             Verdict::Final(refusal) => return Next::Refuse(refusal),
             Verdict::Retryable(refusal) if !self.parking => return Next::Refuse(refusal),
@@ -54,9 +63,7 @@ impl Patience {
         if self.spent(now) {
             return Next::Refuse(refusal);
         }
-        let pause = self.pause.mul_f64(1.0 + JITTER * jitter);
-        self.pause = self.pause.mul_f64(self.factor);
-        Next::Wait { at: self.ends.min(now + pause), or: refusal, parked: self.parking }
+        Next::Wait { at: self.ends.min(at), or: refusal, parked: self.parking }
     }
 
     /// No attempt starts from here on.

@@ -16,11 +16,11 @@ use crate::control::Control;
 use crate::proto::{ObjectRef, ResumeActorResponse};
 use crate::testing::api::{Api, running};
 
-type Outcome = Result<ResumeActorResponse, Status>;
+pub(super) type Outcome = Result<ResumeActorResponse, Status>;
 type Script = Box<dyn Fn(&ActorRef, usize) -> (Duration, Outcome) + Send + Sync>;
 
 /// Answers each attempt after a time, and counts.
-struct Scripted {
+pub(super) struct Scripted {
     script: Script,
     calls: Mutex<HashMap<ActorRef, Vec<Instant>>>,
     in_air: Mutex<HashMap<ActorRef, usize>>,
@@ -51,8 +51,8 @@ impl ControlPlane for Scripted {
     }
 }
 
-struct Bench {
-    resolver: Resolver,
+pub(super) struct Bench {
+    pub(super) resolver: Resolver,
     control: Arc<Scripted>,
 }
 
@@ -62,13 +62,13 @@ const CONFIG: &str = r#"{
     "worker": {"credentials": {"cert": "a", "key": "a"}, "roots": "b"}
 }"#;
 
-fn config(change: impl FnOnce(&mut RouterConfig)) -> RouterConfig {
+pub(super) fn config(change: impl FnOnce(&mut RouterConfig)) -> RouterConfig {
     let mut config = RouterConfig::from_json(CONFIG).unwrap();
     change(&mut config);
     config
 }
 
-fn bench(
+pub(super) fn bench(
     change: impl FnOnce(&mut RouterConfig),
     script: impl Fn(&ActorRef, usize) -> (Duration, Outcome) + Send + Sync + 'static,
 ) -> Bench {
@@ -83,17 +83,21 @@ fn bench(
 }
 
 impl Bench {
-    fn start(&self, actor: &ActorRef) -> JoinHandle<Result<Resolved, Refusal>> {
+    pub(super) fn start(&self, actor: &ActorRef) -> JoinHandle<Result<Resolved, Refusal>> {
         let (resolver, actor) = (self.resolver.clone(), actor.clone());
         tokio::spawn(async move { resolver.resolve_in(&actor, &Trace::default()).await })
     }
 
-    async fn resolve(&self, actor: &ActorRef) -> Result<Resolved, Refusal> {
+    pub(super) async fn resolve(&self, actor: &ActorRef) -> Result<Resolved, Refusal> {
         self.resolver.resolve_in(actor, &Trace::default()).await
     }
 
-    fn calls(&self, actor: &ActorRef) -> usize {
+    pub(super) fn calls(&self, actor: &ActorRef) -> usize {
         self.control.calls.lock().get(actor).map_or(0, Vec::len)
+    }
+
+    pub(super) fn all_calls(&self, actor: &ActorRef) -> Vec<Instant> {
+        self.control.calls.lock()[actor].clone()
     }
 
     fn last_call(&self, actor: &ActorRef) -> Instant {
@@ -117,20 +121,20 @@ fn object(actor: &ActorRef) -> ObjectRef {
     ObjectRef { atespace: actor.atespace().into(), name: actor.name().into() }
 }
 
-fn ok(actor: &ActorRef, resumed: bool) -> Outcome {
+pub(super) fn ok(actor: &ActorRef, resumed: bool) -> Outcome {
     Ok(running(&object(actor), "10.0.0.1", resumed))
 }
 
-fn busy() -> Outcome {
+pub(super) fn busy() -> Outcome {
     Err(Status::resource_exhausted("no free workers available"))
 }
 
-const fn ms(time: u64) -> Duration {
+pub(super) const fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
 /// Lets every task that can run do so, without moving the clock.
-async fn settle() {
+pub(super) async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -155,7 +159,7 @@ async fn a_warm_read_is_nobodys_resume() {
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().disposition == Disposition::None));
 }
 
-fn agent() -> ActorRef {
+pub(super) fn agent() -> ActorRef {
     actor("agent")
 }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, stream};
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -14,14 +15,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 use tonic::Status;
 
 use super::pki::{Authority, Leaf, Scratch};
 use crate::config::ControlConfig;
+use crate::proto::watch_event::Event;
 use crate::proto::{
-    Actor, ActorState, ActorStatus, ObjectRef, ResourceMetadata, ResumeActorRequest, ResumeActorResponse,
-    WorkerAssignment,
+    Actor, ActorState, ActorStatus, ObjectRef, ResourceMetadata, ResumeActorRequest, ResumeActorResponse, Synced,
+    WatchEvent, WatchRequest, WorkerAssignment,
 };
 use crate::spiffe::SpiffeId;
 use crate::tls::{ClientAuth, ServerTls};
@@ -54,14 +57,41 @@ pub(crate) fn running(actor: &ObjectRef, ip: &str, resumed: bool) -> ResumeActor
     ResumeActorResponse { actor: Some(actor), resumed }
 }
 
-#[derive(Default)]
 pub(crate) struct Seen {
     calls: Mutex<HashMap<String, usize>>,
+    /// Times that a router asked for news.
+    pub(crate) watches: AtomicUsize,
+    /// Where news go; until the first time that somebody tells any, there is no such method.
+    news: broadcast::Sender<WatchEvent>,
+    tells: AtomicBool,
     pub(crate) connections: AtomicUsize,
     pub(crate) headers: Mutex<Vec<HeaderMap>>,
 }
 
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            calls: Mutex::default(),
+            watches: AtomicUsize::default(),
+            news: broadcast::Sender::new(64),
+            tells: AtomicBool::default(),
+            connections: AtomicUsize::default(),
+            headers: Mutex::default(),
+        }
+    }
+}
+
 impl Seen {
+    /// From now on it answers Watch.
+    pub(crate) fn tells(&self) {
+        self.tells.store(true, Ordering::SeqCst);
+    }
+
+    /// To every router that watches; how many those are.
+    pub(crate) fn tell(&self, event: Event) -> usize {
+        self.news.send(WatchEvent { event: Some(event) }).unwrap_or_default()
+    }
+
     pub(crate) fn calls(&self) -> usize {
         self.calls.lock().values().sum()
     }
@@ -191,7 +221,26 @@ async fn converse(stream: TcpStream, tls: ServerTls, script: Script, seen: Arc<S
     http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await.ok();
 }
 
+async fn watch(request: Request<Incoming>, seen: Arc<Seen>) -> Response<tonic::body::Body> {
+    seen.watches.fetch_add(1, Ordering::SeqCst);
+    if !seen.tells.load(Ordering::SeqCst) {
+        return Status::unimplemented("unknown method").into_http();
+    }
+    let service = tower::service_fn(move |_: tonic::Request<WatchRequest>| {
+        let heard = seen.news.subscribe();
+        let first = WatchEvent { event: Some(Event::Synced(Synced {})) };
+        let rest = stream::unfold(heard, |mut heard| async move { Some((Ok(heard.recv().await.ok()?), heard)) });
+        let told = stream::once(std::future::ready(Ok(first))).chain(rest);
+        async move { Ok::<_, Status>(tonic::Response::new(told)) }
+    });
+    let codec = tonic_prost::ProstCodec::<WatchEvent, WatchRequest>::default();
+    tonic::server::Grpc::new(codec).server_streaming(service, request).await
+}
+
 async fn resume(request: Request<Incoming>, script: Script, seen: Arc<Seen>) -> Response<tonic::body::Body> {
+    if request.uri().path() == "/ateapi.RouterSupport/Watch" {
+        return watch(request, seen).await;
+    }
     assert_eq!(request.uri().path(), "/ateapi.Control/ResumeActor");
     seen.headers.lock().push(request.headers().clone());
     let service = tower::service_fn(move |request: tonic::Request<ResumeActorRequest>| {

@@ -18,6 +18,7 @@ from atenet.ateapi.callers import Access, Caller
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.mint import CertificateMint, TokenMint
+from atenet.ateapi.service.support import RouterSupport
 from atenet.ateapi.store import BusyError, Store
 from atenet.ateapi.tracing import Tracing
 from atenet.ateapi.watch import Watch
@@ -42,6 +43,7 @@ class Api:
     watch: Watch
     access: Access
     metrics: Metrics
+    support: RouterSupport
     clock: records.Clock
     certificates: CertificateMint | None = None
     tokens: TokenMint | None = None

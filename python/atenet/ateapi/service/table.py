@@ -6,7 +6,16 @@ import grpc.aio
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from atenet.ateapi.service import actors, atespaces, minting, nodes, policies, templates, workers
+from atenet.ateapi.service import (
+    actors,
+    atespaces,
+    minting,
+    nodes,
+    policies,
+    support,
+    templates,
+    workers,
+)
 from atenet.ateapi.service.dispatch import Api, Handler, generic_handlers
 from atenet.ateapi.service.introspection import Health, Reflection
 from atenet.proto import ateapi_pb2 as pb
@@ -29,11 +38,12 @@ SERVICES = tuple(s.full_name for s in pb.DESCRIPTOR.services_by_name.values())
 
 
 def add_services(server: grpc.aio.Server, api: Api) -> Health:
-    """Adds the contract, health and reflection. Health says NOT_SERVING until it is told."""
-    server.add_generic_rpc_handlers(tuple(generic_handlers(api, HANDLERS)))
+    """Adds the contract, what routers are told, health and reflection. Health says NOT_SERVING until it is told."""
+    contract = generic_handlers(api, HANDLERS)
+    server.add_generic_rpc_handlers((*contract, api.support.handler()))
     health = Health(api.access, SERVICES)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+    names = (*SERVICES, support.SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(
         Reflection(api.access, names), server
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["News", "Newsroom", "Subscriber", "Topic"]
+__all__ = ["ActorNews", "News", "Newsroom", "Subscriber", "Topic"]
 
 _log = logging.getLogger(__name__)
 
@@ -15,6 +15,7 @@ _log = logging.getLogger(__name__)
 class Topic(StrEnum):
     CAPACITY = "capacity"  # a worker may have more room than before; subject: its name
     WORKER = "worker"  # a worker registered, anew or changed; subject: its name
+    ACTOR = "actor"  # an actor left its assignment, or came to rest; subject: an `ActorNews`
     POLICY = "policy"  # an actor's egress policy changed; subject: the actor's uid
     ANYTHING = "anything"  # news were missed: whatever is remembered is to be looked at again
 
@@ -25,6 +26,25 @@ class News:
 
     topic: Topic
     subject: str = ""
+
+
+@dataclass(frozen=True)
+class ActorNews:
+    """What a subject of `Topic.ACTOR` says."""
+
+    atespace: str
+    name: str
+    uid: str
+    version: int
+
+    @property
+    def subject(self) -> str:
+        return f"{self.atespace}/{self.name}/{self.uid}/{self.version}"
+
+    @staticmethod
+    def parse(subject: str) -> ActorNews:
+        atespace, name, uid, version = subject.split("/")
+        return ActorNews(atespace, name, uid, int(version))
 
 
 Subscriber = Callable[[News], None]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from atenet.ateapi.store.news import ActorNews, News, Topic
 from atenet.ateapi.store.rows.sql import Locks, Sql
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["Actors"]
 
+# To an assignment, or in one.
+_ON_THE_WAY = (pb.ACTOR_STATE_RESUMING, pb.ACTOR_STATE_RUNNING)
+
 
 class Actors:
-    def __init__(self, sql: Sql, locks: Locks) -> None:
+    def __init__(self, sql: Sql, locks: Locks, news: dict[News, None]) -> None:
         self._db = sql
         self._locks = locks
+        self._news = news
 
     def get(self, atespace: str, name: str) -> pb.Actor | None:
         row = self._db.execute(
@@ -37,6 +42,10 @@ class Actors:
 
     def put(self, actor: pb.Actor) -> None:
         meta, template = actor.metadata, actor.actor_template
+        # Not where it was, or at rest: a version of 1 was nowhere before.
+        if meta.version > 1 and actor.status.state not in _ON_THE_WAY:
+            told = ActorNews(meta.atespace, meta.name, meta.uid, meta.version)
+            self._news[News(Topic.ACTOR, told.subject)] = None
         self._db.execute(
             "INSERT INTO actors"
             " (uid, atespace, name, state, template_atespace, template_name, body)"

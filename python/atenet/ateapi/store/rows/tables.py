@@ -20,7 +20,7 @@ class Tables:
         self.news: dict[News, None] = {}  # in order, each once
         self.atespaces = Atespaces(sql, locks)
         self.templates = Templates(sql, locks)
-        self.actors = Actors(sql, locks)
+        self.actors = Actors(sql, locks, self.news)
         self.workers = Workers(sql, locks, self.news)
         self.policies = Policies(sql, locks, self.news)
         self.signing_keys = SigningKeys(sql)
