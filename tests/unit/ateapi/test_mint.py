@@ -7,6 +7,7 @@ import ssl
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from atenet.ateapi.mint import keyring
 from atenet.ateapi.mint.certificates import CertificateMint, requested_key
 from atenet.ateapi.mint.issuer import check_issuer
 from atenet.ateapi.store import SigningKey
+from atenet.ateapi.store.location import store_location
+from atenet.ateapi.store.opening import migrate_store
 from atenet.errors import AteError
 from atenet.identity import Authority, spiffe
 from atenet.proto import ateapi_pb2 as pb
@@ -29,6 +32,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.support.control_plane import ControlPlane, code_of, control_plane, ref, resume
+from tests.support.postgres import PostgresServer
 
 ISSUER = "https://issuer.example/atenet"
 
@@ -343,6 +347,34 @@ async def test_a_rotation_reaches_who_serves_already_and_old_tokens_still_verify
         await _run("revoke", made.split()[0], *store)
         assert await _verifying(plane, old, new) == [True, False]
         await gateway.MintActorJWT(_jwt_request())
+
+
+async def test_replicas_that_start_together_agree_on_the_keys(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    url = postgres.database()
+    await migrate_store(store_location(url))
+    flags: dict[str, Any] = {"issuer": ISSUER, "issuer_listen": Address("127.0.0.1", 0)}
+    async with AsyncExitStack() as stack:
+        planes = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            made = await stack.enter_async_context(control_plane(tmp_path / name))
+            made.store = url
+            planes.append(made)
+        started = [made.in_process(**flags) for made in planes]
+        await asyncio.gather(*(context.__aenter__() for context in started))
+        for context in started:
+            stack.push_async_exit(context)
+        await planes[0].seed("a")
+        tokens = []
+        for made in planes:
+            answer = await made.control(spiffe.EGRESS_ID).MintActorJWT(_jwt_request())
+            tokens.append(answer.actor_jwt)
+        kids = {jwt.get_unverified_header(token)["kid"] for token in tokens}
+        assert len(kids) == 1, "one key signs, whoever minted"
+        for made in planes:
+            assert await _verifying(made, *tokens) == [True, True]
 
 
 async def _verifying(plane: ControlPlane, *tokens: str) -> list[bool]:
