@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from atenet.credentials.kubernetes import KubernetesSecrets, allow_list, check_server
 from atenet.credentials.secrets import Secrets
 from atenet.credentials.service import CredentialService
 from atenet.credentials.settings import CredentialsSettings
@@ -19,11 +20,13 @@ _GRACE_SECONDS = 2.0
 
 async def serve(settings: CredentialsSettings, stop: Stop) -> None:
     """Serves until `stop`. Raises AteError that names the flag."""
-    if settings.directory is None and settings.environment is None:
-        raise AteError("there is nothing to serve", hint="give --directory, --environment or both")
+    if settings.directory is None and settings.environment is None and settings.kubernetes is None:
+        hint = "give one of --directory, --environment and --kubernetes"
+        raise AteError("there is nothing to serve", hint=hint)
     if settings.directory is not None and not settings.directory.is_dir():
         raise AteError(f"--directory {settings.directory}: is no directory")
-    secrets = Secrets(settings.directory, settings.environment, os.environ)
+    kubernetes = _kubernetes(settings)
+    secrets = Secrets(settings.directory, settings.environment, os.environ, kubernetes)
     service = CredentialService(
         secrets, caller=settings.caller, provider_class=settings.provider_class
     )
@@ -37,3 +40,14 @@ async def serve(settings: CredentialsSettings, stop: Stop) -> None:
         await stop.wait()
     finally:
         await served.server.stop(_GRACE_SECONDS)
+
+
+def _kubernetes(settings: CredentialsSettings) -> KubernetesSecrets | None:
+    allowed = allow_list(settings.allow)
+    if settings.kubernetes is None:
+        return None
+    for flag, file in (("token", settings.kubernetes_token), ("ca", settings.kubernetes_ca)):
+        if not file.is_file():
+            raise AteError(f"--kubernetes-{flag} {file}: is no file")
+    server = check_server(settings.kubernetes)
+    return KubernetesSecrets(server, settings.kubernetes_token, settings.kubernetes_ca, allowed)

@@ -10,32 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["MAX_BYTES", "Denied", "NotThere", "Secrets", "SecretsError"]
+from atenet.credentials.failure import Denied, NotThere
+from atenet.credentials.kubernetes import KubernetesSecrets
+
+__all__ = ["MAX_BYTES", "Secrets"]
 
 # A header's value is what becomes of it.
 MAX_BYTES = 16 * 1024
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class SecretsError(Exception):
-    """Why there is no secret; the text never holds one."""
-
-
-class NotThere(SecretsError):
-    """Nothing is kept under that name."""
-
-
-class Denied(SecretsError):
-    """What is there is not for this actor."""
-
-
 @dataclass(frozen=True)
 class Secrets:
-    """`directory` holds one directory for each atespace; `prefix` begins the variables' names. None: not served."""
+    """`directory` holds one directory for each atespace, `prefix` begins the variables' names. None: not served."""
 
     directory: Path | None
     prefix: str | None
     environment: Mapping[str, str]
+    kubernetes: KubernetesSecrets | None = None
 
     def read(self, atespace: str, path: Sequence[str]) -> bytes:
         """The secret of a URI's path segments (the provider's name first). Raises SecretsError.
@@ -47,6 +39,8 @@ class Secrets:
             return _file(self.directory / atespace, tail)
         if provider == "env" and self.prefix is not None:
             return self._variable(atespace, tail)
+        if provider == "secret" and self.kubernetes is not None:
+            return self.kubernetes.read(atespace, tail)
         raise NotThere(f"there is no provider {provider!r} here")
 
     def _variable(self, atespace: str, tail: Sequence[str]) -> bytes:

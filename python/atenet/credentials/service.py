@@ -11,7 +11,8 @@ import grpc
 import grpc.aio
 
 from atenet._engine import parse_actor_ref, parse_credential_uri
-from atenet.credentials.secrets import Denied, Secrets, SecretsError
+from atenet.credentials.failure import Denied, NotThere, SecretsError, Unavailable
+from atenet.credentials.secrets import Secrets
 from atenet.proto import credprovider_pb2 as pb
 from atenet.proto import credprovider_pb2_grpc
 from atenet.rpc import peer_spiffe_id
@@ -19,6 +20,11 @@ from atenet.rpc import peer_spiffe_id
 __all__ = ["CredentialService"]
 
 _log = logging.getLogger(__name__)
+_CODES = {
+    NotThere: grpc.StatusCode.NOT_FOUND,
+    Denied: grpc.StatusCode.PERMISSION_DENIED,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+}
 _ACTOR = re.compile(r"spiffe://substrate-actor\.local/actor/([^/]+/[^/]+)")
 
 
@@ -52,7 +58,6 @@ class CredentialService(credprovider_pb2_grpc.CredentialProviderServicer):
             secret = await asyncio.to_thread(self._secrets.read, atespace, path)
         except SecretsError as error:
             _log.warning("secret not given", extra={**told, "problem": str(error)})
-            denied = isinstance(error, Denied)
-            await context.abort(code.PERMISSION_DENIED if denied else code.NOT_FOUND, str(error))
+            await context.abort(_CODES.get(type(error), code.INTERNAL), str(error))
         _log.info("secret given", extra=told)
         return pb.FetchSecretResponse(opaque_bytes=secret)

@@ -10,6 +10,8 @@ from atenet.identity.spiffe import EGRESS_ID
 
 __all__ = ["CredentialsSettings"]
 
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
 
 @dataclass(frozen=True, kw_only=True)
 class CredentialsSettings:
@@ -28,6 +30,18 @@ class CredentialsSettings:
         "Secrets as variables: ate-secret://CLASS/env/NAME is <this prefix><ATESPACE>__<NAME>, "
         "in capitals, with _ for -.",
         default=None,
+    )
+    kubernetes: str | None = flag(
+        "Secrets of a cluster as ate-secret://CLASS/secret/NAMESPACE/SECRET/KEY: its API server, https://host:port.",
+        default=None,
+    )
+    kubernetes_token: Path = flag("File with the token for it.", default=_SERVICE_ACCOUNT / "token")
+    kubernetes_ca: Path = flag(
+        "PEM with the authorities that it must chain to.", default=_SERVICE_ACCOUNT / "ca.crt"
+    )
+    allow: tuple[str, ...] = flag(
+        "ATESPACE=NAMESPACE: actors of the atespace may have Secrets of that namespace. Others may not.",
+        default=(),
     )
     ready_file: Path | None = flag(
         "File to make, with the bound address as JSON, once it serves.", default=None

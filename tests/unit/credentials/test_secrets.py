@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from atenet.credentials.secrets import MAX_BYTES, Denied, NotThere, Secrets
+from atenet.credentials.failure import Denied, NotThere
+from atenet.credentials.secrets import MAX_BYTES, Secrets
 
 
 @pytest.fixture
