@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import click
 
-from atenet.ateapi.mint import keyring
+from atenet.ateapi.mint import Vault, keyring
 from atenet.ateapi.mint import keys as signing_keys
-from atenet.ateapi.settings import StoreSettings
+from atenet.ateapi.settings import KeySettings, StoreSettings
 from atenet.ateapi.store import Store
 from atenet.ateapi.store_command import with_store
 from atenet.errors import AteError
@@ -49,13 +49,13 @@ def list_keys(settings: StoreSettings) -> None:
     show_default=True,
     help="How long the new key is published before it signs, in seconds or as 10m; 0: at once.",
 )
-@options_for(StoreSettings)
-def rotate(settings: StoreSettings, ahead: float) -> None:
+@options_for(KeySettings)
+def rotate(settings: KeySettings, ahead: float) -> None:
     """Makes a new key. The old one signs until the new one does, and verifies for an hour more."""
 
     async def turn(store: Store) -> None:
         now = time.time()
-        made = await signing_keys.rotate(store, now, ahead=ahead)
+        made = await signing_keys.rotate(store, Vault(settings.keys_secret), now, ahead=ahead)
         click.echo(f"{made.kid} signs in {made.signs_from - now:g} s")
 
     with_store(settings, turn)
@@ -63,13 +63,14 @@ def rotate(settings: StoreSettings, ahead: float) -> None:
 
 @keys.command()
 @click.argument("kid")
-@options_for(StoreSettings)
-def revoke(settings: StoreSettings, kid: str) -> None:
+@options_for(KeySettings)
+def revoke(settings: KeySettings, kid: str) -> None:
     """Removes a key at once, e.g. one that was stolen. Its tokens are refused as soon as verifiers
     fetch the keys again; if it was the one that signs, a new one takes its place."""
 
     async def end(store: Store) -> None:
-        if not await signing_keys.revoke(store, kid, time.time()):
+        vault = Vault(settings.keys_secret)
+        if not await signing_keys.revoke(store, vault, kid, time.time()):
             raise AteError(f"there is no key {kid}", hint="`ateapi keys list` shows them")
         click.echo(f"{kid} is gone")
 

@@ -15,7 +15,7 @@ from atenet.ateapi.audit import Keeper
 from atenet.ateapi.callers import Access
 from atenet.ateapi.listening import Listening, listening
 from atenet.ateapi.metrics import Metrics
-from atenet.ateapi.mint import CertificateMint, TokenMint
+from atenet.ateapi.mint import CertificateMint, TokenMint, Vault
 from atenet.ateapi.mint import keys as signing_keys
 from atenet.ateapi.mint.issuer import IssuerServer
 from atenet.ateapi.nodes import Nodes
@@ -189,8 +189,9 @@ def _certificates(settings: Settings) -> CertificateMint | None:
 async def _tokens(settings: Settings, store: Store) -> TokenMint | None:
     if settings.issuer is None:
         return None
-    await signing_keys.ensure(store, time.time())
-    return TokenMint(store, settings.issuer)
+    vault = Vault(settings.keys_secret)
+    await signing_keys.ensure(store, vault, time.time())
+    return TokenMint(store, settings.issuer, vault)
 
 
 @contextlib.contextmanager

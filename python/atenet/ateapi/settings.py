@@ -13,11 +13,15 @@ from atenet.ateapi.store.location import StoreLocation, store_location
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 
-__all__ = ["Settings", "StoreSettings"]
+__all__ = ["KeySettings", "Settings", "StoreSettings"]
 
 STORE_HELP = (
     "The SQLite file, made if it is missing, or postgresql://user@host/database, to be prepared"
     " with `ateapi migrate`. Its password is better given in a file (PGPASSFILE) than here."
+)
+SEAL_HELP = (
+    "File (0600, 32 bytes at least) that seals the keys that sign tokens, so that the store alone is"
+    " not enough to sign. The same for every control plane on a store."
 )
 
 
@@ -66,6 +70,7 @@ class Settings:
     role: tuple[str, ...] = flag(
         "<spiffe-id>=<role>: gives an id a role besides the built-in bindings.", default=()
     )
+    keys_secret: Path | None = flag(SEAL_HELP, default=None)
     token_listen: Address | None = flag(
         "Where to serve people who show a bearer token instead of a client certificate.",
         default=None,
@@ -198,3 +203,10 @@ class StoreSettings:
     def store_location(self) -> StoreLocation:
         """Raises AteError."""
         return store_location(self.store)
+
+
+@dataclass(frozen=True)
+class KeySettings(StoreSettings):
+    """What `ateapi keys` can be told besides."""
+
+    keys_secret: Path | None = flag(SEAL_HELP, default=None)

@@ -22,9 +22,10 @@ from atenet.ateapi.mint.certificates import CertificateMint, requested_key
 from atenet.ateapi.mint.issuer import check_issuer
 from atenet.ateapi.store import SigningKey
 from atenet.ateapi.store.location import store_location
-from atenet.ateapi.store.opening import migrate_store
+from atenet.ateapi.store.opening import migrate_store, open_store
 from atenet.errors import AteError
 from atenet.identity import Authority, spiffe
+from atenet.identity.files import write_private
 from atenet.proto import ateapi_pb2 as pb
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -349,6 +350,41 @@ async def test_a_rotation_reaches_who_serves_already_and_old_tokens_still_verify
         await gateway.MintActorJWT(_jwt_request())
 
 
+async def test_sealed_keys_are_worth_nothing_without_the_secret(tmp_path: Path) -> None:
+    secret, other, short = (tmp_path / name for name in ("secret", "other", "short"))
+    write_private(secret, b"s" * 32)
+    write_private(other, b"o" * 32)
+    write_private(short, b"s" * 31)
+    async with control_plane(tmp_path) as plane:
+        async with plane.in_process(issuer=ISSUER):
+            await plane.seed("a")
+            await plane.control(spiffe.EGRESS_ID).MintActorJWT(_jwt_request())
+        # A key that was stored before there was a secret stays good; new ones are sealed.
+        store = ["--store", str(tmp_path / "ate.db")]
+        await _run("rotate", *store, "--ahead", "0", "--keys-secret", str(secret))
+        sealed = (await _run("list", *store)).splitlines()[-1].split()[0]
+        kept = await open_store(tmp_path / "ate.db")
+        keys = await kept.read(lambda tx: tx.signing_keys.all())
+        await kept.close()
+        assert [b"PRIVATE KEY" in key.private_key for key in keys] == [True, False]
+        for flags, why in (
+            ({}, f"{sealed} is sealed"),
+            ({"keys_secret": other}, f"{sealed} is not sealed with this --keys-secret"),
+            ({"keys_secret": short}, "has 31 bytes; 32 at least"),
+        ):
+            with pytest.raises(AteError, match=why):
+                async with plane.in_process(issuer=ISSUER, **flags):
+                    pass
+        assert "is sealed" in await _run("rotate", *store, code=1)
+        assert "is sealed" in await _run("revoke", sealed, *store, code=1)
+        async with plane.in_process(
+            issuer=ISSUER, issuer_listen=Address("127.0.0.1", 0), keys_secret=secret
+        ):
+            answer = await plane.control(spiffe.EGRESS_ID).MintActorJWT(_jwt_request())
+            assert jwt.get_unverified_header(answer.actor_jwt)["kid"] == sealed
+            assert await _verifying(plane, answer.actor_jwt) == [True]
+
+
 async def test_replicas_that_start_together_agree_on_the_keys(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
@@ -383,7 +419,8 @@ async def _verifying(plane: ControlPlane, *tokens: str) -> list[bool]:
     return [jwt.get_unverified_header(token)["kid"] in known for token in tokens]
 
 
-async def _run(*words: str) -> str:
+async def _run(*words: str, code: int = 0) -> str:
+    """What it printed; what it complained about if it is to fail."""
     program = "from atenet.ateapi.main import main; main(prog_name='ateapi')"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", program, "keys", *words, "--log-level", "error"),
@@ -391,8 +428,8 @@ async def _run(*words: str) -> str:
         stderr=asyncio.subprocess.PIPE,
     )
     out, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
-    return out.decode()
+    assert process.returncode == code, err.decode()
+    return (err if code else out).decode()
 
 
 @pytest.mark.parametrize(

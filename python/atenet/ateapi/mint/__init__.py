@@ -2,5 +2,6 @@
 
 from atenet.ateapi.mint.certificates import CertificateMint
 from atenet.ateapi.mint.tokens import TokenMint
+from atenet.ateapi.mint.vault import Vault
 
-__all__ = ["CertificateMint", "TokenMint"]
+__all__ = ["CertificateMint", "TokenMint", "Vault"]

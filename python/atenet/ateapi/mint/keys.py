@@ -5,61 +5,60 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from functools import lru_cache
 from typing import Any
 
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from atenet.ateapi.mint import keyring
+from atenet.ateapi.mint.vault import Vault
 from atenet.ateapi.store import SigningKey, Store, Transaction
-from atenet.identity import pem
 
-__all__ = ["ALGORITHM", "ensure", "new_key", "private_key", "public_jwk", "revoke", "rotate"]
+__all__ = ["ALGORITHM", "ensure", "new_key", "public_jwk", "revoke", "rotate"]
 
 ALGORITHM = "ES256"
 _COORDINATE_BYTES = 32
 
 
-def new_key(now: float, signs_from: float) -> SigningKey:
+def new_key(vault: Vault, now: float, signs_from: float) -> SigningKey:
     key = ec.generate_private_key(ec.SECP256R1())
-    return SigningKey(_thumbprint(key.public_key()), now, signs_from, pem.key_pem(key))
+    kid = _thumbprint(key.public_key())
+    return SigningKey(kid, now, signs_from, vault.stored(kid, key))
 
 
-@lru_cache(maxsize=16)
-def private_key(key: SigningKey) -> ec.EllipticCurvePrivateKey:
-    loaded = serialization.load_pem_private_key(key.private_key, password=None)
-    if not isinstance(loaded, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"signing key {key.kid} is not an ECDSA key")
-    return loaded
-
-
-def public_jwk(key: SigningKey) -> dict[str, str]:
-    """RFC 7517, for verifying only."""
-    public = _coordinates(private_key(key).public_key())
+def public_jwk(vault: Vault, key: SigningKey) -> dict[str, str]:
+    """RFC 7517, for verifying only. Raises AteError when the key cannot be opened."""
+    public = _coordinates(vault.private_key(key).public_key())
     return {**public, "kid": key.kid, "use": "sig", "alg": ALGORITHM}
 
 
-async def ensure(store: Store, now: float) -> None:
+async def ensure(store: Store, vault: Vault, now: float) -> None:
     """Makes the first key, which signs at once. Replicas that do so together agree afterwards:
-    both keys are published, and the later one by (time, id) signs."""
+    both keys are published, and the later one by (time, id) signs.
 
-    def change(tx: Transaction) -> None:
+    Raises AteError when a key that is there cannot be opened.
+    """
+
+    def change(tx: Transaction) -> list[SigningKey]:
         if keyring.signing(tx.signing_keys.all(), now) is None:
-            tx.signing_keys.add(new_key(now, now))
+            tx.signing_keys.add(new_key(vault, now, now))
+        return tx.signing_keys.all()
 
-    await store.write(change)
+    for key in await store.write(change):
+        vault.private_key(key)
 
 
-async def rotate(store: Store, now: float, *, ahead: float) -> SigningKey:
+async def rotate(store: Store, vault: Vault, now: float, *, ahead: float) -> SigningKey:
     """Adds a key that signs from `now + ahead` on, and removes those that are retired.
 
-    Where no key signs yet the new one does so at once.
+    Where no key signs yet the new one does so at once. Raises AteError when the others are sealed
+    and it would not be.
     """
-    later, first = new_key(now, now + ahead), new_key(now, now)
+    later, first = new_key(vault, now, now + ahead), new_key(vault, now, now)
 
     def change(tx: Transaction) -> SigningKey:
         keys = tx.signing_keys.all()
+        for key in keys:
+            vault.refuse_weaker(key)
         for old in keyring.retired(keys, now):
             tx.signing_keys.delete(old.kid)
         made = first if keyring.signing(keys, now) is None else later
@@ -69,7 +68,7 @@ async def rotate(store: Store, now: float, *, ahead: float) -> SigningKey:
     return await store.write(change)
 
 
-async def revoke(store: Store, kid: str, now: float) -> bool:
+async def revoke(store: Store, vault: Vault, kid: str, now: float) -> bool:
     """Removes a key at once: its tokens are worth nothing as soon as verifiers look again.
 
     A key that signs now is replaced by a new one in the same step. False if there is no such key.
@@ -80,8 +79,10 @@ async def revoke(store: Store, kid: str, now: float) -> bool:
         if kid not in {key.kid for key in keys}:
             return False
         tx.signing_keys.delete(kid)
+        for key in keys:
+            vault.refuse_weaker(key)
         if keyring.signing([key for key in keys if key.kid != kid], now) is None:
-            tx.signing_keys.add(new_key(now, now))
+            tx.signing_keys.add(new_key(vault, now, now))
         return True
 
     return await store.write(change)
