@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import time
 from datetime import UTC, datetime
 
@@ -55,7 +57,9 @@ def rotate(settings: KeySettings, ahead: float) -> None:
 
     async def turn(store: Store) -> None:
         now = time.time()
-        made = await signing_keys.rotate(store, Vault(settings.keys_secret), now, ahead=ahead)
+        made = await signing_keys.rotate(
+            store, Vault(settings.keys_secret), now, ahead=ahead, who=_who()
+        )
         click.echo(f"{made.kid} signs in {made.signs_from - now:g} s")
 
     with_store(settings, turn)
@@ -70,8 +74,16 @@ def revoke(settings: KeySettings, kid: str) -> None:
 
     async def end(store: Store) -> None:
         vault = Vault(settings.keys_secret)
-        if not await signing_keys.revoke(store, vault, kid, time.time()):
+        if not await signing_keys.revoke(store, vault, kid, time.time(), who=_who()):
             raise AteError(f"there is no key {kid}", hint="`ateapi keys list` shows them")
         click.echo(f"{kid} is gone")
 
     with_store(settings, end)
+
+
+def _who() -> str:
+    """For the audit log: who works on the store itself has no other name."""
+    try:
+        return f"user/{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:
+        return f"user/{os.getuid()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import ssl
 import sys
 import time
@@ -348,6 +349,12 @@ async def test_a_rotation_reaches_who_serves_already_and_old_tokens_still_verify
         await _run("revoke", made.split()[0], *store)
         assert await _verifying(plane, old, new) == [True, False]
         await gateway.MintActorJWT(_jwt_request())
+        kept = await open_store(tmp_path / "ate.db")
+        rows = await kept.read(lambda tx: tx.audit.last(10))
+        await kept.close()
+        told = [(r.entry.subject, r.entry.method) for r in rows if "keys/" in r.entry.method]
+        who = f"user/{getpass.getuser()}"
+        assert told == [(who, "keys/rotate"), (who, "keys/rotate"), (who, "keys/revoke")]
 
 
 async def test_sealed_keys_are_worth_nothing_without_the_secret(tmp_path: Path) -> None:

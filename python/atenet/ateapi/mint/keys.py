@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from atenet.ateapi.mint import keyring
 from atenet.ateapi.mint.vault import Vault
-from atenet.ateapi.store import SigningKey, Store, Transaction
+from atenet.ateapi.store import AuditEntry, SigningKey, Store, Transaction
 
 __all__ = ["ALGORITHM", "ensure", "new_key", "public_jwk", "revoke", "rotate"]
 
@@ -47,7 +47,7 @@ async def ensure(store: Store, vault: Vault, now: float) -> None:
         vault.private_key(key)
 
 
-async def rotate(store: Store, vault: Vault, now: float, *, ahead: float) -> SigningKey:
+async def rotate(store: Store, vault: Vault, now: float, *, ahead: float, who: str) -> SigningKey:
     """Adds a key that signs from `now + ahead` on, and removes those that are retired.
 
     Where no key signs yet the new one does so at once. Raises AteError when the others are sealed
@@ -63,12 +63,13 @@ async def rotate(store: Store, vault: Vault, now: float, *, ahead: float) -> Sig
             tx.signing_keys.delete(old.kid)
         made = first if keyring.signing(keys, now) is None else later
         tx.signing_keys.add(made)
+        tx.audit.append(_entry(now, who, "keys/rotate", made.kid))
         return made
 
     return await store.write(change)
 
 
-async def revoke(store: Store, vault: Vault, kid: str, now: float) -> bool:
+async def revoke(store: Store, vault: Vault, kid: str, now: float, *, who: str) -> bool:
     """Removes a key at once: its tokens are worth nothing as soon as verifiers look again.
 
     A key that signs now is replaced by a new one in the same step. False if there is no such key.
@@ -83,9 +84,14 @@ async def revoke(store: Store, vault: Vault, kid: str, now: float) -> bool:
             vault.refuse_weaker(key)
         if keyring.signing([key for key in keys if key.kid != kid], now) is None:
             tx.signing_keys.add(new_key(vault, now, now))
+        tx.audit.append(_entry(now, who, "keys/revoke", kid))
         return True
 
     return await store.write(change)
+
+
+def _entry(at: float, who: str, method: str, kid: str) -> AuditEntry:
+    return AuditEntry(at, who, method, f"signing_key/{kid}", "", "")
 
 
 def _coordinates(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
