@@ -1,7 +1,9 @@
 """TLS and everything that is no HTTP: told apart by the first bytes, decided at the ClientHello."""
 
 import asyncio
+import json
 import ssl
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,6 +12,8 @@ from tests.support.egress_stage import EgressStage, http, https, passthrough
 from tests.support.eventually import eventually
 from tests.support.origins import answering, echo
 from tests.support.raw_http1 import RawHttp1, request
+
+NAMES = json.loads(Path(__file__).with_name("names.json").read_text())
 
 # Fatal alerts of a TLS record: description by name (RFC 8446, section 6).
 ACCESS_DENIED, UNRECOGNIZED_NAME, DECODE_ERROR, INTERNAL_ERROR = 49, 112, 50, 80
@@ -196,3 +200,31 @@ async def test_damaged_requests_and_hellos_harm_nobody_else(egress: EgressStage)
     fine = await egress.get(actor, origin.port, name)
     assert fine.status == 200
     assert "panicked" not in egress.gateway.process.log
+
+
+def placeholder(length: int) -> str:
+    """A name of so many characters that any client takes."""
+    return ".".join(["p" * 61] * (length // 62 + 1))[:length].rstrip(".").ljust(length, "p")
+
+
+# B101, B102: the name table through the server name
+@pytest.mark.conformance("E-09")
+async def test_each_spelling_of_a_server_name_is_read_as_the_name_table_says(
+    egress: EgressStage,
+) -> None:
+    actor, expected = egress.actor(http("*")), list[tuple[str | None, str]]()
+    for row in NAMES:
+        written, means = row["written"].encode(), row["means"]
+        if not 0 < len(written) <= 250:
+            continue  # no client can be made to say it
+        # Type and length before it tell the name from a random byte.
+        before = b"\x00" + len(written).to_bytes(2, "big")
+        stand_in = placeholder(len(written))
+        said = hello(stand_in)
+        assert said.count(before + stand_in.encode()) == 1
+        wire = await egress.tunnel(actor, 443)
+        await wire.send(said.replace(before + stand_in.encode(), before + written))
+        is_name = means is not None and "[" not in means and not means[-1].isdigit()
+        assert await alert(wire) == (ACCESS_DENIED if is_name else UNRECOGNIZED_NAME), row
+        expected.append((means, "no-egress-rule") if is_name else (None, "no-server-name"))
+    assert [(line.get("host"), line["reason"]) for line in egress.denials(actor)] == expected

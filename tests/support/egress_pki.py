@@ -38,6 +38,7 @@ class EgressPki:
         )
         self.interception_ca = pki.write("interception.pem", key + self.interception.pem)
         self._count = 0
+        self._tunnels: dict[str, ssl.SSLContext] = {}
 
     def client(self, credential: bytes | None) -> ssl.SSLContext:
         """A worker's TLS towards the gateway, with this key and chain."""
@@ -48,7 +49,9 @@ class EgressPki:
         return context
 
     def tunnel_client(self, actor: str) -> ssl.SSLContext:
-        return self.client(self.actors.issue(uris=[tunnel_id(actor)]))
+        if actor not in self._tunnels:
+            self._tunnels[actor] = self.client(self.actors.issue(uris=[tunnel_id(actor)]))
+        return self._tunnels[actor]
 
     def origin_server(
         self, *names: str, authority: Authority | None = None, **issue: bool
