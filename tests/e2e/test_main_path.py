@@ -138,3 +138,16 @@ def test_the_audit_log_says_who_woke_the_actor(running: Ate) -> None:
     assert (woken["method"], woken["who"]) == ("Control/ResumeActor", "ate-system/atenet-router")
     (last,) = running.good("audit", "-n", "1", "-o", "json").json
     assert last["number"] >= woken["number"]
+
+
+# B132: within the time for which the router keeps an assignment.
+@pytest.mark.conformance("C-07")
+def test_an_actor_made_again_is_another_one_at_once(running: Ate) -> None:
+    again = "demo/again"
+    running.good("actor", "create", again, "-t", "counter")
+    running.count(again, add=True)
+    assert running.count(again, add=True) == 2
+    running.good("actor", "delete", again, "--force")
+    running.good("actor", "create", again, "-t", "counter")
+    assert running.count(again) == 0
+    running.good("actor", "delete", again, "--force")
