@@ -19,7 +19,8 @@ _HEAD = """\
 
 What `pytest tests/conformance` finds on each dataplane, row by row of [conformance.md](conformance.md). Made by
 `make docs` from the tests themselves: `passed` where every test of the row passes there, `differs` where a test is
-listed in tests/conformance/differences.py and therefore must fail.
+listed in tests/conformance/differences.py and therefore must fail. It tells dataplanes apart, and not what is still to
+be mended: tests of known faults carry `pytest.mark.xfail` with a reason, and count as neither.
 
 """
 
