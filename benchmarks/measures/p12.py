@@ -10,6 +10,7 @@ import os
 import statistics
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.control_plane import build_load, load, warm_control_plane
 from benchmarks.result import Outcome
@@ -35,7 +36,7 @@ def take() -> Outcome:
 def _taken(program: Path) -> Outcome:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
-        runs = []
+        runs: list[dict[str, Any]] = []
         for _ in range(_RUNS):
             with warm_control_plane(root, _ACTORS) as plane:
                 own, shared = (
@@ -46,7 +47,8 @@ def _taken(program: Path) -> Outcome:
                 python = load(
                     program, plane, callers=_CALLERS, connections=_CALLERS, seconds=_SECONDS
                 )
-            runs.append({"front": own, "front_one_connection": shared, "python": python})
+            seen = {"front": own, "front_one_connection": shared, "python": python}
+            runs.append({"value": own["calls_per_second"], **seen})
     ours = statistics.median(run["front"]["calls_per_second"] for run in runs)
     peer = statistics.median(run["python"]["calls_per_second"] for run in runs)
     also = {

@@ -6,6 +6,7 @@ import os
 import statistics
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.control_plane import build_load, load, warm_control_plane
 from benchmarks.result import Outcome
@@ -34,18 +35,18 @@ def _taken(program: Path) -> Outcome:
         warm_control_plane(Path(directory) / "many", _MANY) as many,
         warm_control_plane(Path(directory) / "few", _FEW) as few,
     ):
-        runs = []
+        runs: list[dict[str, Any]] = []
         for _ in range(_RUNS):
             of_many, of_few = (
                 load(program, plane, callers=_CALLERS, connections=_CALLERS, seconds=_SECONDS)
                 for plane in (many, few)
             )
-            runs.append({"many": of_many, "few": of_few})
-    rates = [[run[name]["calls_per_second"] for name in ("many", "few")] for run in runs]
+            ratio = of_many["calls_per_second"] / of_few["calls_per_second"]
+            runs.append({"value": ratio, "many": of_many, "few": of_few})
     return Outcome(
-        value=statistics.median(of_many / of_few for of_many, of_few in rates),
-        ours=statistics.median(of_many for of_many, _ in rates),
-        peer=statistics.median(of_few for _, of_few in rates),
+        value=statistics.median(run["value"] for run in runs),
+        ours=statistics.median(run["many"]["calls_per_second"] for run in runs),
+        peer=statistics.median(run["few"]["calls_per_second"] for run in runs),
         peer_name="the same with 1 000 actors",
         runs=runs,
     )
