@@ -65,6 +65,7 @@ class Pending:
     method: str
     target: str
     trace_id: str
+    uid: str = ""  # of what a credential is minted for, once it is known
     written: bool = False
     others: set[str] = field(default_factory=set)
 
@@ -105,6 +106,13 @@ def begin(entry: Pending) -> None:
 
 def pending() -> Pending | None:
     return _pending.get()
+
+
+def minting_for(uid: str) -> None:
+    """The incarnation that the call being answered mints for."""
+    entry = _pending.get()
+    if entry is not None:
+        entry.uid = uid
 
 
 def on_own_account() -> None:

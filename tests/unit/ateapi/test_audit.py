@@ -149,7 +149,7 @@ async def test_no_credential_is_given_out_that_is_not_in_the_log(
         control_plane(tmp_path / "minting") as minting,
         minting.in_process(issuer="https://issuer.example"),
     ):
-        await minting.seed("a")
+        (made,) = await minting.seed("a")
         gateway = minting.control(spiffe.EGRESS_ID)
         request = pb.MintActorJWTRequest(
             actor=ref("a"), audience=["x"], expiration_seconds=300, actor_uid=""
@@ -157,6 +157,7 @@ async def test_no_credential_is_given_out_that_is_not_in_the_log(
         token = (await gateway.MintActorJWT(request)).actor_jwt
         entry = (await _log(minting))[-1]
         assert (entry.subject, entry.method) == (spiffe.EGRESS_ID, "Control/MintActorJWT")
+        assert (entry.target, entry.uid) == ("actor/team-a/a", made.metadata.uid)
         assert token not in str(entry)
 
         def full(*_: Any) -> None:

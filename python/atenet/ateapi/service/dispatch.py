@@ -141,7 +141,7 @@ class _Answering:
         response = await self._handler(self._api, request)
         if self._mints:
             # Nothing was stored, and yet something was given away: not before it is written down.
-            record = entry.entry_for(request.actor_uid, self._api.clock())
+            record = entry.entry_for(entry.uid, self._api.clock())
             await self._api.store.write(lambda tx: tx.audit.append(record))
         return response
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 
-from atenet.ateapi import callers, records
+from atenet.ateapi import audit, callers, records
 from atenet.ateapi.failure import CallError, aborted, invalid, not_found, precondition
 from atenet.ateapi.mint import CertificateMint, TokenMint
 from atenet.ateapi.mint.certificates import requested_key
@@ -67,6 +67,7 @@ async def _find(api: Api, ref: pb.ObjectRef, uid: str) -> pb.Actor:
         raise not_found(f"actor {atespace}/{name}")
     if uid and uid != found.metadata.uid:
         raise aborted(f"{records.actor_label(found)} has another uid: it was made again")
+    audit.minting_for(found.metadata.uid)
     return found
 
 
