@@ -112,6 +112,7 @@ async def test_a_hello_in_pieces_is_judged_as_a_whole(egress: EgressStage, cut: 
     await eventually(lambda: origin.connections == 1)
 
 
+@pytest.mark.egress_gateway(sniff=0.3)
 @pytest.mark.conformance("E-07")
 @pytest.mark.parametrize(
     "sent",
@@ -149,6 +150,7 @@ async def test_anything_else_is_reset(egress: EgressStage, sent: bytes) -> None:
 
 
 # B078
+@pytest.mark.egress_gateway(sniff=0.3)
 @pytest.mark.conformance("E-07")
 async def test_a_client_that_waits_for_the_server_is_reset_after_the_sniff_limit(
     egress: EgressStage,

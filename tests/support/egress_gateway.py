@@ -19,7 +19,7 @@ class EgressSpec:
     api_address: str = ""
     provider_address: str = ""
     name_server: str = ""
-    sniff: float = 0.5
+    sniff: float = 5.0
     recheck: float = 0.3
     allowed: tuple[str, ...] = ("127.0.0.0/8",)
     intercepting: bool = True
