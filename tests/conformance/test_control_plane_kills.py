@@ -30,6 +30,8 @@ from tests.support.control_plane import (
 )
 from tests.support.eventually import eventually
 
+# Twice the template's reclaim_after, which is longer than any test takes.
+_LONG_MS = 7_200_000
 _MOVING = {"RESUMING", "SUSPENDING", "PAUSING", "DELETING", "REVERTING"}
 
 
@@ -99,11 +101,11 @@ async def test_killed_at_any_point_a_plain_retry_succeeds(
             for step in workflow.before:
                 await step(plane.control())
         async with plane.in_its_own_process(stop_at=point):
-            await plane.register(slots=1, idle_ms=5_000)
+            await plane.register(slots=1, idle_ms=_LONG_MS)
             assert (await code_of(workflow.call(plane.control())))[0] == "UNAVAILABLE"
             assert await plane.killed() == -9
         async with plane.in_its_own_process():
-            await plane.register(slots=1, idle_ms=5_000)
+            await plane.register(slots=1, idle_ms=_LONG_MS)
             await _at_rest(plane)
             if workflow.after is None:
                 assert (await code_of(workflow.call(plane.control())))[0] == "NOT_FOUND"
@@ -127,7 +129,7 @@ async def _seed(plane: ControlPlane) -> None:
     space = pb.Atespace(metadata=pb.ResourceMetadata(name="team-a"))
     await control.CreateAtespace(pb.CreateAtespaceRequest(atespace=space))
     made = template()
-    made.reclaim_after.CopyFrom(Duration(seconds=1))
+    made.reclaim_after.CopyFrom(Duration(seconds=3600))
     await control.CreateActorTemplate(pb.CreateActorTemplateRequest(actor_template=made))
     for name in ("a", "b"):
         await control.CreateActor(pb.CreateActorRequest(actor=actor(name)))
