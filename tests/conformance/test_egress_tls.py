@@ -160,6 +160,16 @@ async def test_a_client_that_waits_for_the_server_is_reset_after_the_sniff_limit
     assert [line["reason"] for line in egress.denials(actor)] == ["silent"]
 
 
+@pytest.mark.egress_gateway(sniff=0.3)
+@pytest.mark.conformance("E-07")
+async def test_half_a_word_of_http_is_silence(egress: EgressStage) -> None:
+    actor = egress.actor(http("*", ports="all"))
+    wire = await egress.tunnel(actor, 80)
+    await wire.send(b"GE")
+    assert await is_reset(wire)
+    assert [line["reason"] for line in egress.denials(actor)] == ["silent"]
+
+
 @pytest.mark.conformance("E-08", "E-22")
 async def test_an_origin_that_is_down_is_another_alert_than_a_denial(egress: EgressStage) -> None:
     origin = await egress.origin(echo)

@@ -23,8 +23,13 @@ pub(super) enum First {
 /// The most bytes that are looked at.
 pub(super) const MAX_BYTES: usize = hello::MAX_BYTES;
 
+/// Whether an alert would be understood.
+pub(super) fn began_as_tls(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&TLS)
+}
+
 pub(super) fn first(bytes: &[u8]) -> First {
-    if bytes.first() == Some(&TLS) {
+    if began_as_tls(bytes) {
         return match client_hello(bytes) {
             Ok(Some(hello)) => First::Tls(hello),
             Ok(None) => First::Unclear,

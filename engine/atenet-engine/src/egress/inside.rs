@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::carry::Leg;
 use super::denial::Denial;
-use super::first::{First, MAX_BYTES, first};
+use super::first::{First, MAX_BYTES, began_as_tls, first};
 use super::hello::{Hello, HelloError};
 use super::tunnel::Tunnel;
 use super::{Gateway, serve_http1, serve_http2};
@@ -30,8 +30,8 @@ where
     let shown = match timeout(gateway.limits.sniff, show(&mut reader)).await {
         Ok(Some(shown)) => shown,
         Ok(None) => return,
-        Err(_) if reader.buffered().is_empty() => First::Unclear,
-        Err(_) => First::Malformed(HelloError::Malformed),
+        Err(_) if began_as_tls(reader.buffered()) => First::Malformed(HelloError::Malformed),
+        Err(_) => First::Unclear,
     };
     let leg = |layer| Leg { gateway: gateway.clone(), tunnel: tunnel.clone(), layer };
     match shown {
