@@ -147,7 +147,10 @@ async def test_a_resume_takes_the_slot_of_the_longest_idle(plane: ControlPlane) 
 
 @pytest.mark.parametrize(
     ("reclaim", "heartbeat"),
-    [(10, {"busy": True}), (10, {"idle_ms": 9_000}), (10, {}), (0, {"idle_ms": 600_000})],
+    [
+        *((3600, {"busy": True}), (3600, {"idle_ms": 1_800_000}), (3600, {})),
+        (0, {"idle_ms": 600_000_000}),
+    ],
 )
 async def test_nobody_else_is_made_to_leave(
     plane: ControlPlane, reclaim: float, heartbeat: dict[str, int]
@@ -186,7 +189,6 @@ async def test_a_paused_actor_makes_room_when_it_has_been_so_for_long_enough(
     await plane.register(slots=1)
     await plane.control().ResumeActor(resume("a"))
     await plane.control().PauseActor(pause("a"))
-    assert (await code_of(plane.control().ResumeActor(resume("b"))))[0] == "RESOURCE_EXHAUSTED"
 
     async def resumed() -> bool:
         try:
