@@ -51,6 +51,7 @@ docs: ## regenerate the pages that are generated
 	@.venv/bin/python tools/generate_cli_docs.py
 	@.venv/bin/python tools/generate_roles_docs.py
 	@.venv/bin/python -m tests.conformance.parity
+	@.venv/bin/python tools/generate_agentgateway_docs.py
 
 bench: ## take the measures: all, or one with ONLY=P-21
 	@$(SETUP) system venv engine demo bench

@@ -83,6 +83,11 @@ DIFFERENCES = (
     _envoy("test_an_answer_before_the_end_of_the_upload_comes_through", _UPLOAD),
     _envoy("test_an_upload_runs_on_after_the_actor_answered_and_closed_its_side", _UPLOAD),
     _envoy(
+        "test_an_upload_runs_on_after_the_actor_answered_and_closed_its_side",
+        "an upload ends when the actor has answered in full",
+        waits=True,
+    ),
+    _envoy(
         "test_an_actors_reset_is_never_a_clean_end",
         _CLOSE_DELIMITED,
         "close-delimited",

@@ -8,7 +8,7 @@ import pytest
 from tests.support import raw_h2
 from tests.support.dataplanes import Dataplane
 from tests.support.eventually import eventually
-from tests.support.origins import echo
+from tests.support.origins import answering, echo
 from tests.support.raw_h2 import RawH2, StreamResetError
 from tests.support.raw_http1 import RawHttp1, request
 from tests.support.resume_steps import no_room
@@ -43,6 +43,24 @@ async def test_a_head_that_is_too_large_is_431(stage: Stage, fields: list[tuple[
     answer = await stage.ask(request("GET", "/", ("host", "a"), actor.header, *fields))
     assert (answer.status, answer.head.get("ate-reason")) == (431, "head-too-large")
     assert origin.exchanges == []
+
+
+@pytest.mark.only("agentgateway")
+@pytest.mark.router(header_fields=300)
+@pytest.mark.parametrize("protocol", ["http1", "http2"])
+async def test_a_head_has_as_many_fields_as_the_operator_allows(
+    stage: Stage, protocol: str
+) -> None:
+    actor, origin = await stage.actor(answering())
+    # The host and the actor's name count as well; over HTTP/2 the host is no field.
+    for more, status in ((300 - 2, 200), (300 + 1, 431)):
+        fields = [(f"x-{number}", "1") for number in range(more)]
+        if protocol == "http1":
+            answer = await stage.ask(request("GET", "/", ("host", "a"), actor.header, *fields))
+            assert answer.status == status
+        else:
+            assert await stage.http2_status(raw_h2.get("/", actor.ref, *fields)) == status
+    assert len(origin.exchanges) == 1
 
 
 async def test_a_target_that_is_too_large_is_refused(stage: Stage) -> None:

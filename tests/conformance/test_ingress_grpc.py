@@ -8,7 +8,7 @@ import grpc.aio
 import pytest
 
 from tests.support import raw_h2
-from tests.support.grpc_origin import SERVICE, GrpcOrigin
+from tests.support.grpc_origin import GrpcOrigin, method
 from tests.support.origins import answering, echo
 from tests.support.raw_h2 import StreamResetError
 from tests.support.resume_steps import failure, no_room, resumed
@@ -22,10 +22,6 @@ LIMIT = 20.0
 async def running(stage: Stage) -> tuple[Actor, GrpcOrigin]:
     origin = await stage.grpc_origin()
     return stage.actor_at(origin.address), origin
-
-
-def method(name: str) -> str:
-    return f"/{SERVICE}/{name}"
 
 
 async def unary(stage: Stage, actor: Actor | str, name: str = "Unary") -> bytes:
@@ -143,10 +139,9 @@ async def test_a_stream_to_a_sleeping_actor_is_sent_once(stage: Stage) -> None:
 
 
 @pytest.mark.conformance("I-08", "I-33")
-@pytest.mark.xfail(reason="a cancelled gRPC call ends cleanly at the actor")
 async def test_a_cancelled_call_is_cancelled_at_the_actor(stage: Stage) -> None:
     actor, origin = await running(stage)
-    call = stage.grpc_channel().stream_stream(method("Both"))(
+    call = stage.grpc_channel().stream_stream(method("Held"))(
         metadata=[actor.header], timeout=LIMIT
     )
     await call.write(b"first")

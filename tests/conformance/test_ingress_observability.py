@@ -12,7 +12,7 @@ import pytest_asyncio
 from tests.support.dead_worker import refusing_address
 from tests.support.eventually import eventually
 from tests.support.origins import Exchange, answering, echo
-from tests.support.otlp_sink import OtlpSink, Span
+from tests.support.otlp_sink import OtlpGrpcSink, OtlpSink, Span
 from tests.support.raw_http1 import request
 from tests.support.resume_steps import failure, gated, no_room, resumed, running
 from tests.support.scripted_worker import relaying, stale
@@ -171,7 +171,6 @@ async def test_each_refusal_is_logged_with_its_reason(stage: Stage, reason: str)
 
 @pytest.mark.conformance("I-38", "I-33")
 @pytest.mark.router(stream_idle=1.0)
-@pytest.mark.xfail(reason="the access log says upstream-reset")
 async def test_a_stream_that_was_cut_for_silence_says_so_in_the_log(stage: Stage) -> None:
     # B017
     async def silent(exchange: Exchange) -> None:
@@ -257,6 +256,21 @@ async def test_a_request_and_its_resume_call_are_spans_of_one_trace(sink, own_st
     assert seen.metadata["traceparent"].split("-")[1:3] == [trace_id, call.span_id]
     told = (origin.heads[0].get("traceparent") or "").split("-")
     assert told[1:3] == [trace_id, ingress.span_id]
+
+
+@pytest.mark.conformance("I-37")
+@pytest.mark.only("agentgateway")
+async def test_a_collector_that_speaks_grpc_gets_the_same_spans(own_stage) -> None:  # type: ignore[no-untyped-def]
+    collector = await OtlpGrpcSink.start()
+    stage: Stage = await own_stage(tracing=collector.address, tracing_protocol="grpc")
+    stage.closing(collector.close)
+    actor, _ = await stage.actor(echo)
+    trace_id = secrets.token_hex(16)
+    header = traceparent(trace_id)
+    await stage.request(actor, "GET", "/", header)
+    call = await collector.wait_for(trace_id, is_resume)
+    *_, ingress = await collector.lineage(call, header[1].split("-")[2])
+    assert ingress is not call
 
 
 @pytest.mark.conformance("I-37")

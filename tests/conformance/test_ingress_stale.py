@@ -16,10 +16,9 @@ from tests.support.scripted_worker import relaying, stale
 from tests.support.stage import Stage
 from tests.support.tunnel_stream import TunnelStream, relay
 
-# How long a request looks for a worker that lets it in.
-pytestmark = pytest.mark.router(park_budget=1.0)
-
 LIMIT = 30.0
+# Attempts end a search for a worker, not the park budget.
+PATIENT = pytest.mark.router(park_budget=600.0, drain_timeout=700.0)
 
 
 @pytest.mark.conformance("I-29")
@@ -112,6 +111,7 @@ async def test_a_control_plane_that_repeats_the_old_worker_for_a_while_is_asked_
 
 @pytest.mark.conformance("I-29")
 @pytest.mark.only("agentgateway")
+@PATIENT
 async def test_an_assignment_that_never_settles_is_a_503_and_the_421_stays_inside(
     stage: Stage,
 ) -> None:
@@ -123,8 +123,8 @@ async def test_an_assignment_that_never_settles_is_a_503_and_the_421_stays_insid
     assert answer.head.get("retry-after") is not None
     assert not [name for name in answer.head.names if name.startswith("x-ate-")]
     assert len(worker.tunnels) == 3
-    # It is asked again until it names something else: a few times a second, no hot loop.
-    assert stage.api.calls[actor.ref] <= 24
+    # Asked again after each attempt, and a little later for another worker: no hot loop.
+    assert 3 <= stage.api.calls[actor.ref] <= 6
 
 
 @pytest.mark.conformance("I-29")
@@ -230,8 +230,15 @@ async def test_other_actors_entries_outlive_a_dead_worker(stage: Stage) -> None:
 
 
 @pytest.mark.conformance("I-31", "I-23")
-async def test_a_worker_that_stays_dead_is_a_503(stage: Stage) -> None:
-    answer = await stage.get(stage.actor_on(refusing_address()))
+@PATIENT
+@pytest.mark.parametrize("kind", ["black hole", "refuses"])
+async def test_a_worker_that_stays_dead_is_a_503(stage: Stage, kind: str) -> None:
+    dead = refusing_address()
+    if kind == "black hole":
+        hole = BlackHole()
+        stage.closing(hole.close)
+        dead = hole.ip
+    answer = await stage.get(stage.actor_on(dead))
     assert (answer.status, answer.head.get("ate-reason")) == (503, "worker-unreachable")
     assert answer.head.get("retry-after") is not None
 

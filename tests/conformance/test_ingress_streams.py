@@ -225,7 +225,6 @@ async def test_an_actors_reset_resets_the_http2_stream(stage: Stage) -> None:
 
 
 @pytest.mark.conformance("I-11")
-@pytest.mark.xfail(reason="the upload stops once the actor has answered")
 async def test_an_upload_runs_on_after_the_actor_answered_and_closed_its_side(stage: Stage) -> None:
     # B061: each direction closes on its own.
     async def hasty(exchange: Exchange) -> None:

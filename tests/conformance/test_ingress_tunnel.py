@@ -7,17 +7,16 @@ import pytest
 
 from tests.support import raw_h2
 from tests.support.addresses import bound_socket
+from tests.support.eventually import eventually
+from tests.support.grpc_origin import method
 from tests.support.http1_message import chunk
-from tests.support.origins import answering, echo, held
+from tests.support.origins import Exchange, answering, echo, held
 from tests.support.pki import ROUTER_ID, WORKER_ID
 from tests.support.raw_http1 import request
 from tests.support.resume_steps import Placement, gated, resumed
 from tests.support.scripted_worker import relaying
 from tests.support.stage import Stage, new_ref
 from tests.support.tunnel_stream import TunnelStream, relay
-
-# How long a request looks for a worker that lets it in.
-pytestmark = pytest.mark.router(park_budget=1.0)
 
 OTHER_ID = "spiffe://cluster.local/ns/default/sa/other"
 
@@ -253,13 +252,7 @@ async def test_any_2xx_opens_the_tunnel(stage: Stage) -> None:
 
 
 @pytest.mark.conformance("I-25", "I-23")
-@pytest.mark.parametrize(
-    "status",
-    [
-        pytest.param(400, marks=pytest.mark.xfail(reason="passed on as bad-connect-port")),
-        *(403, 405, 407, 500, 502),
-    ],
-)
+@pytest.mark.parametrize("status", [400, 403, 405, 407, 500, 502])
 async def test_a_workers_refusal_is_one_clear_error(stage: Stage, status: int) -> None:
     # B064: with a body that must not leak.
     async def refuse(stream: TunnelStream) -> None:
@@ -301,3 +294,47 @@ async def test_no_request_byte_flows_before_the_worker_opened_the_tunnel(stage: 
     gate.set()
     assert json.loads((await connection.response()).data)["body"] == "early"
     assert before == [0]
+
+
+@pytest.mark.conformance("I-26", "I-11")
+@pytest.mark.only("agentgateway")
+@pytest.mark.router(actor_idle=0.3)
+async def test_a_kept_connection_that_is_given_up_ends_without_a_reset(stage: Stage) -> None:
+    origin = await stage.origin(echo)
+    worker = await stage.scripted_worker(relaying(origin.address))
+    assert (await stage.get(stage.actor_on(worker.ip))).status == 200
+    await origin.wait_no_connections()
+    (tunnel,) = worker.tunnels
+    assert (tunnel.closed, tunnel.reset_code) == (True, None)
+
+
+@pytest.mark.conformance("I-26", "I-08")
+@pytest.mark.only("agentgateway")
+@pytest.mark.router(actor_idle=0.3)
+async def test_a_kept_grpc_connection_that_is_given_up_ends_without_a_reset(stage: Stage) -> None:
+    origin = await stage.grpc_origin()
+    worker = await stage.scripted_worker(relaying(origin.address))
+    actor = stage.actor_on(worker.ip)
+    call = stage.grpc_channel().unary_unary(method("Unary"))
+    assert await call(b"hello", metadata=[actor.header], timeout=20) == b"echo:hello"
+    (tunnel,) = worker.tunnels
+    await eventually(lambda: tunnel.closed)
+    assert tunnel.reset_code is None
+
+
+@pytest.mark.conformance("I-11")
+@pytest.mark.only("agentgateway")
+async def test_an_upload_reaches_an_actor_that_keeps_no_connection(stage: Stage) -> None:
+    # What was sent last is not overtaken by a reset, however slowly the actor reads.
+    sizes: asyncio.Queue[int] = asyncio.Queue()
+
+    async def slow(exchange: Exchange) -> None:
+        await exchange.answer(200, b"early", ("connection", "close"))
+        await asyncio.sleep(0.3)
+        sizes.put_nowait(len((await exchange.read_body()).data))
+        exchange.keep_alive = False
+
+    actor, _ = await stage.actor(slow)
+    answer = await stage.request(actor, "POST", "/", body=b"u" * 200_000)
+    assert answer.data == b"early"
+    assert await asyncio.wait_for(sizes.get(), 20) == 200_000

@@ -23,6 +23,7 @@ def flags(spec: RouterSpec) -> list[str]:
     flags = [
         f"--stream-idle-timeout={_duration(spec.stream_idle)}",
         f"--header-timeout={_duration(spec.header_limit)}",
+        f"--header-fields={spec.header_fields}",
         f"--worker-handshake-timeout={_duration(spec.handshake_timeout)}",
     ]
     if spec.cache_entries is not None:
@@ -71,7 +72,11 @@ def _frontend(spec: RouterSpec) -> dict[str, Any]:
         "tls": {"handshakeTimeout": _duration(spec.tls_handshake)},
     }
     if spec.tracing is not None:
-        policies["tracing"] = {"host": spec.tracing, "randomSampling": 1.0}
+        policies["tracing"] = {
+            "host": spec.tracing,
+            "protocol": spec.tracing_protocol,
+            "randomSampling": 1.0,
+        }
     return policies
 
 

@@ -12,6 +12,10 @@ from tests.support.origins import ACTOR_PORT
 SERVICE = "conformance.Echo"
 
 
+def method(name: str) -> str:
+    return f"/{SERVICE}/{name}"
+
+
 class GrpcOrigin:
     """An insecure HTTP/2 server on port 80 of a loopback address of its own."""
 
@@ -19,7 +23,7 @@ class GrpcOrigin:
         self.address = ""
         self.calls = 0
         self.metadata: list[dict[str, str]] = []
-        # Set when a caller gave up on a bidirectional call.
+        # Set when the stream of a held call was reset; a clean end of its messages does not set it.
         self.cancelled = asyncio.Event()
         self._server: grpc.aio.Server | None = None
 
@@ -62,6 +66,7 @@ class GrpcOrigin:
                 "Down": grpc.unary_stream_rpc_method_handler(self._down),
                 "Up": grpc.stream_unary_rpc_method_handler(self._up),
                 "Both": grpc.stream_stream_rpc_method_handler(self._both),
+                "Held": grpc.stream_stream_rpc_method_handler(self._held),
                 "Fail": grpc.unary_unary_rpc_method_handler(self._fail),
             },
         )
@@ -96,9 +101,17 @@ class GrpcOrigin:
         self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext
     ) -> AsyncIterator[bytes]:
         self._note(context)
+        async for message in requests:
+            yield b"echo:" + message
+
+    async def _held(
+        self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[bytes]:
+        """Echoes one message and then neither reads nor answers."""
+        self._note(context)
+        yield b"echo:" + await anext(requests)
         try:
-            async for message in requests:
-                yield b"echo:" + message
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.cancelled.set()
             raise

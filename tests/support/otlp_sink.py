@@ -1,9 +1,11 @@
-"""A collector of spans: OTLP over HTTP, as a real one would receive it."""
+"""Collectors of spans: OTLP over HTTP and over gRPC, as real ones would receive it."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import grpc
+import grpc.aio
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -11,6 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from tests.support.addresses import bound_socket
 from tests.support.http1_message import read_head, read_request_body
+
+_TRACE_SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
 
 
 @dataclass
@@ -95,6 +99,34 @@ class OtlpSink:
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
+
+
+class OtlpGrpcSink(OtlpSink):
+    """`TraceService/Export` over plaintext gRPC."""
+
+    @classmethod
+    async def start(cls) -> "OtlpGrpcSink":
+        sink = cls()
+        sink._grpc = grpc.aio.server()
+        export = grpc.unary_unary_rpc_method_handler(
+            sink._export,
+            request_deserializer=ExportTraceServiceRequest.FromString,
+            response_serializer=ExportTraceServiceResponse.SerializeToString,
+        )
+        handlers = grpc.method_handlers_generic_handler(_TRACE_SERVICE, {"Export": export})
+        sink._grpc.add_generic_rpc_handlers([handlers])
+        sink.address = f"127.0.0.1:{sink._grpc.add_insecure_port('127.0.0.1:0')}"
+        await sink._grpc.start()
+        return sink
+
+    async def _export(
+        self, request: ExportTraceServiceRequest, _context: grpc.aio.ServicerContext
+    ) -> ExportTraceServiceResponse:
+        await self._take(request)
+        return ExportTraceServiceResponse()
+
+    async def close(self) -> None:
+        await self._grpc.stop(None)
 
 
 def _span(span) -> Span:  # type: ignore[no-untyped-def]

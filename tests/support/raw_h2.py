@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -18,6 +18,8 @@ from tests.support.endpoint import Endpoint
 from tests.support.raw_http1 import LIMIT, RawHttp1
 
 Fields = Sequence[tuple[str, str]]
+
+_FRAME_HEAD = 9
 
 
 class StreamResetError(ConnectionError):
@@ -114,14 +116,18 @@ class RawH2:
         """Data, as the peer's windows allow."""
         view = memoryview(data)
         while len(view) > 0:
+            if stream.reset is not None:
+                return
             room = min(
                 self.h2.local_flow_control_window(stream.id), self.h2.max_outbound_frame_size
             )
             if room == 0:
                 await self.wait(
-                    lambda: self.h2.local_flow_control_window(stream.id) > 0 or stream.over
+                    lambda: (
+                        self.h2.local_flow_control_window(stream.id) > 0 or stream.reset is not None
+                    )
                 )
-                if stream.over:
+                if self.closed:
                     return
                 continue
             piece, view = view[:room], view[room:]
@@ -174,10 +180,14 @@ class RawH2:
         return await self.response(stream)
 
     async def _read(self) -> None:
+        buffer = bytearray()
         try:
             while data := await self._wire.reader.read(1 << 18):
-                for event in self.h2.receive_data(data):
-                    self._on_event(event)
+                buffer += data
+                # Frame by frame: what follows a GOAWAY in the same read must not meet a closed `h2`.
+                for frame in _whole_frames(buffer):
+                    for event in self.h2.receive_data(frame):
+                        self._on_event(event)
                 await self.flush()
                 await self._tell()
         except (OSError, h2.exceptions.ProtocolError):
@@ -228,6 +238,17 @@ class RawH2:
         await self._wire.close()
         self._pump.cancel()
         await asyncio.gather(self._pump, return_exceptions=True)
+
+
+def _whole_frames(buffer: bytearray) -> Iterator[bytes]:
+    """Takes every whole frame off the front of the buffer."""
+    while len(buffer) >= _FRAME_HEAD:
+        length = _FRAME_HEAD + int.from_bytes(buffer[:3], "big")
+        if len(buffer) < length:
+            return
+        frame = bytes(buffer[:length])
+        del buffer[:length]
+        yield frame
 
 
 def _text(fields: Sequence[tuple[str | bytes, str | bytes]]) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ class RouterSpec:
     retry_factor: float = 1.1
     stream_idle: float = 300.0
     header_limit: float = 10.0
+    header_fields: int = 128
     tls_handshake: float = 15.0
     client_idle: float = 600.0
     actor_idle: float = 5.0
@@ -26,6 +27,8 @@ class RouterSpec:
     drain_timeout: float = 30.0
     # The OTLP collector's `host:port` (HTTP); None: no spans.
     tracing: str | None = None
+    # How it is spoken to; "grpc" on the native dataplane alone.
+    tracing_protocol: str = "http"
     # Where the control plane is; None: the test's own.
     api_address: str | None = None
     # The router's identity towards workers; None: the right one.

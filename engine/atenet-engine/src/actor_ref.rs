@@ -145,4 +145,30 @@ mod tests {
         let name = "x".repeat(63);
         assert!(ActorRef::new(&name, &name).is_ok());
     }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig {
+            failure_persistence: None,
+            ..proptest::prelude::ProptestConfig::with_cases(4_000)
+        })]
+
+        #[test]
+        fn a_reference_is_two_labels_and_nothing_else(text in "[a-c0A_. -]{0,3}[/a]{0,2}[a-z0-9-]{0,66}") {
+            let label = |label: &str| {
+                let bytes = label.as_bytes();
+                let inside = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+                (1..=63).contains(&bytes.len())
+                    && bytes.iter().all(|b| inside(b) || *b == b'-')
+                    && bytes.first().is_some_and(inside)
+                    && bytes.last().is_some_and(inside)
+            };
+            let halves: Vec<&str> = text.split('/').collect();
+            let good = halves.len() == 2 && halves.iter().all(|half| label(half));
+            let parsed = ActorRef::parse(text.as_bytes());
+            proptest::prop_assert_eq!(parsed.is_ok(), good);
+            if let Ok(actor) = parsed {
+                proptest::prop_assert_eq!(vec![actor.atespace(), actor.name()], halves);
+            }
+        }
+    }
 }

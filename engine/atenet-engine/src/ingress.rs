@@ -63,6 +63,7 @@ impl Ingress {
         let worker = config.worker.as_ref().ok_or_else(|| ConfigError::new("worker", "is required for listeners"))?;
         let tunnels = TunnelClient::new(worker, &config.timeouts, telemetry.clone())
             .map_err(|source| EngineError::tls("worker credentials", source))?;
+        tokio::spawn(end_idle_in_drain(tunnels.clone(), drain.clone()));
         let limits = Limits::new(config);
         let gateway = Arc::new(Gateway { routes, tunnels, telemetry, drain, limits });
         let connections = Arc::new(Semaphore::new(config.limits.connections));
@@ -85,6 +86,12 @@ impl Ingress {
     pub fn addresses(&self) -> BTreeMap<String, Vec<SocketAddr>> {
         self.addresses.clone()
     }
+}
+
+/// From the drain on no exchange begins, so that what lies idle has no use any more.
+async fn end_idle_in_drain(tunnels: TunnelClient, drain: Drain) {
+    drain.draining().await;
+    tunnels.end_idle();
 }
 
 fn open(

@@ -15,6 +15,7 @@
 pub mod actor_ref;
 pub mod api_front;
 pub mod assignment;
+mod authority;
 pub mod config;
 pub mod control;
 pub mod drain;

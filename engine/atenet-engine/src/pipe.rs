@@ -16,11 +16,11 @@ use bytes::Bytes;
 
 pub(crate) use self::corked::{Corked, Flusher, Heard};
 pub use self::duplex::{Duplex, H2Duplex};
-pub use self::h2::{H2Sink, H2Source, reset_error};
+pub use self::h2::{H2Sink, H2Source, reset_code, reset_error};
 pub use idle::Idle;
 pub use io::{IoSink, IoSource, Prefixed, Reset};
 pub use outbox::Outbox;
-pub use relay::{Relayed, relay};
+pub use relay::{Ending, Relayed, relay};
 pub use split::{Handle, ReadHalf, Socket, WriteHalf, reunite, split};
 
 /// The receiving half of a stream. An empty chunk is its clean end; a reset is an error.

@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -17,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use crate::drain::Drain;
 use crate::error::EngineError;
 use crate::telemetry::Telemetry;
 
@@ -56,12 +58,13 @@ pub enum Probes {
 type Answer = Response<Full<Bytes>>;
 
 impl Probes {
-    /// Binds and serves until the runtime ends. Returns the bound address.
-    pub async fn serve(self, name: &str, address: SocketAddr) -> Result<SocketAddr, EngineError> {
+    /// Binds and serves until `drain` says otherwise: then whoever has connected is answered, and nobody after.
+    /// Returns the bound address.
+    pub async fn serve(self, name: &str, address: SocketAddr, drain: Drain) -> Result<SocketAddr, EngineError> {
         let failed = |source| EngineError::Listen { name: name.to_owned(), address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        tokio::spawn(accept(listener, self));
+        tokio::spawn(accept(listener, self, drain));
         Ok(bound)
     }
 
@@ -92,16 +95,23 @@ fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     answer
 }
 
-async fn accept(listener: TcpListener, probes: Probes) {
+async fn accept(listener: TcpListener, probes: Probes, drain: Drain) {
+    // The server itself counts, so that the connections of the backlog are not forgotten.
+    let _serving = drain.guard();
     let free = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = free.clone().acquire_owned().await else { return };
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            () = drain.draining() => return,
+        };
+        match accepted {
             Ok((stream, _)) => {
-                let probes = probes.clone();
+                let (probes, drain, guard) = (probes.clone(), drain.clone(), drain.guard());
                 tokio::spawn(async move {
-                    converse(stream, probes).await;
-                    drop(place);
+                    converse(stream, probes, drain).await;
+                    drop((place, guard));
                 });
             }
             // Out of descriptors, or the peer left at once: neither may end the server or spin.
@@ -113,17 +123,33 @@ async fn accept(listener: TcpListener, probes: Probes) {
     }
 }
 
-async fn converse(stream: TcpStream, probes: Probes) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = probes.answer(request.method(), request.uri().path());
+async fn converse(stream: TcpStream, probes: Probes, drain: Drain) {
+    let (answered, stopping) = (AtomicBool::new(false), drain.clone());
+    let service = service_fn(|request: Request<Incoming>| {
+        answered.store(true, Ordering::Release);
+        let mut answer = probes.answer(request.method(), request.uri().path());
+        if stopping.is_draining() {
+            answer.headers_mut().insert(CONNECTION, http::HeaderValue::from_static("close"));
+        }
         async move { Ok::<_, Infallible>(answer) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
         .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
     // A poller that breaks off or stays too long is its own business.
-    tokio::time::timeout(CONNECTION_LIMIT, connection).await.ok();
+    tokio::select! {
+        biased;
+        _ended = connection.as_mut() => return,
+        () = tokio::time::sleep(CONNECTION_LIMIT) => return,
+        () = drain.draining() => {}
+    }
+    // One that was not answered yet has its question on the way: closing over it would break the answer off.
+    if answered.load(Ordering::Acquire) {
+        connection.as_mut().graceful_shutdown();
+    }
+    tokio::time::timeout(HEAD_LIMIT, connection).await.ok();
 }
 
 #[cfg(test)]
@@ -131,6 +157,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::drain::{self, DrainControl};
 
     async fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -143,14 +170,15 @@ mod tests {
         answer
     }
 
-    async fn served(probes: Probes) -> SocketAddr {
-        probes.serve("probes", "127.0.0.1:0".parse().unwrap()).await.unwrap()
+    async fn serve(probes: Probes) -> (SocketAddr, DrainControl) {
+        let (control, drain) = drain::channel();
+        (probes.serve("probes", "127.0.0.1:0".parse().unwrap(), drain).await.unwrap(), control)
     }
 
     #[tokio::test]
     async fn readyz_follows_readiness_and_healthz_does_not() {
         let readiness = Readiness::default();
-        let address = served(Probes::Readiness(readiness.clone())).await;
+        let (address, _control) = serve(Probes::Readiness(readiness.clone())).await;
         assert!(ask(address, "GET /readyz").await.starts_with("HTTP/1.1 503"));
         readiness.set(true);
         assert!(ask(address, "GET /readyz").await.starts_with("HTTP/1.1 200"));
@@ -161,7 +189,7 @@ mod tests {
 
     #[tokio::test]
     async fn metrics_are_openmetrics_text() {
-        let address = served(Probes::Stats(Telemetry::default())).await;
+        let (address, _control) = serve(Probes::Stats(Telemetry::default())).await;
         let answer = ask(address, "GET /metrics").await;
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(METRICS_TYPE), "{answer}");
         assert!(answer.contains("atenet_router_parking_active 0") && answer.ends_with("# EOF\n"), "{answer}");
@@ -169,15 +197,39 @@ mod tests {
 
     #[tokio::test]
     async fn anything_else_is_refused() {
-        let address = served(Probes::Readiness(Readiness::default())).await;
+        let (address, _control) = serve(Probes::Readiness(Readiness::default())).await;
         assert!(ask(address, "GET /metrics").await.starts_with("HTTP/1.1 404"));
         assert!(ask(address, "POST /readyz").await.starts_with("HTTP/1.1 405"));
     }
 
     #[tokio::test]
+    async fn the_end_answers_whoever_has_connected_and_nobody_after() {
+        let (address, control) = serve(Probes::Readiness(Readiness::default())).await;
+        let mut kept = TcpStream::connect(address).await.unwrap();
+        kept.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut first = [0; 12];
+        kept.read_exact(&mut first).await.unwrap();
+        let mut waiting: Vec<_> = Vec::new();
+        for _ in 0..8 {
+            waiting.push(TcpStream::connect(address).await.unwrap());
+        }
+        control.begin();
+        for stream in &mut waiting {
+            stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("not ready\n"), "{answer}");
+        }
+        kept.read_to_end(&mut Vec::new()).await.unwrap();
+        control.empty().await;
+        assert!(TcpStream::connect(address).await.is_err());
+    }
+
+    #[tokio::test]
     async fn a_taken_address_is_named() {
-        let address = served(Probes::Readiness(Readiness::default())).await;
-        let error = Probes::Readiness(Readiness::default()).serve("readiness", address).await.unwrap_err();
+        let (address, _control) = serve(Probes::Readiness(Readiness::default())).await;
+        let drain = drain::channel().1;
+        let error = Probes::Readiness(Readiness::default()).serve("readiness", address, drain).await.unwrap_err();
         assert!(error.to_string().starts_with(&format!("listener readiness: cannot listen on {address}")), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::config::{RouterConfig, millis};
 use crate::control::Control;
-use crate::drain::{self, DrainControl};
+use crate::drain::{self, Drain, DrainControl};
 use crate::egress::Egress;
 use crate::error::EngineError;
 use crate::ingress::Ingress;
@@ -27,6 +27,8 @@ pub struct Router {
     telemetry: Telemetry,
     readiness: Readiness,
     control: DrainControl,
+    /// The pages' own: they answer until everything else has ended.
+    pages: DrainControl,
     addresses: Addresses,
 }
 
@@ -48,9 +50,10 @@ impl Router {
             addresses.insert(egress.name().to_owned(), vec![egress.address()]);
         }
         let readiness = Readiness::default();
-        addresses.extend(serve_probes(&config, &telemetry, &readiness).await?);
+        let (pages, until) = drain::channel();
+        addresses.extend(serve_probes(&config, &telemetry, &readiness, &until).await?);
         readiness.set(true);
-        Ok(Self { config, telemetry, readiness, control, addresses })
+        Ok(Self { config, telemetry, readiness, control, pages, addresses })
     }
 
     #[must_use]
@@ -88,6 +91,8 @@ impl Router {
         // What is reset still has its line to write.
         tokio::time::timeout(RESET_LIMIT, self.control.empty()).await.ok();
         self.telemetry.close().await;
+        self.pages.begin();
+        tokio::time::timeout(RESET_LIMIT, self.pages.empty()).await.ok();
     }
 }
 
@@ -103,14 +108,15 @@ async fn serve_probes(
     config: &RouterConfig,
     telemetry: &Telemetry,
     readiness: &Readiness,
+    until: &Drain,
 ) -> Result<Addresses, EngineError> {
     let mut bound = Addresses::new();
     if let Some(address) = config.stats_address {
-        let stats = Probes::Stats(telemetry.clone()).serve("stats", address).await?;
+        let stats = Probes::Stats(telemetry.clone()).serve("stats", address, until.clone()).await?;
         bound.insert("stats".into(), vec![stats]);
     }
     if let Some(address) = config.readiness_address {
-        let ready = Probes::Readiness(readiness.clone()).serve("readiness", address).await?;
+        let ready = Probes::Readiness(readiness.clone()).serve("readiness", address, until.clone()).await?;
         bound.insert("readiness".into(), vec![ready]);
     }
     Ok(bound)

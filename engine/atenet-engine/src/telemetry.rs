@@ -30,6 +30,8 @@ pub enum Outcome {
     ClientGone,
     /// The actor or its worker broke off after the response had started.
     UpstreamReset,
+    /// Nothing moved for the idle limit after the response had started, so the router cut it.
+    IdleTimeout,
 }
 
 impl Outcome {
@@ -39,6 +41,7 @@ impl Outcome {
             Self::Refused(_) => "refused",
             Self::ClientGone => "client-gone",
             Self::UpstreamReset => "upstream-reset",
+            Self::IdleTimeout => "idle-timeout",
         }
     }
 

@@ -27,6 +27,7 @@ class Limits:
     )
     cache_entries: int = flag("Assignments that are remembered at most.", default=200_000)
 
+    header_fields: int = flag("Fields in a request's head at most.", default=128)
     egress_sniff_timeout: float = flag(
         "A connection of an actor must show what it is within this.", default=5.0, kind=seconds
     )
@@ -69,6 +70,7 @@ class Limits:
             },
             "worker": {"handshake_timeout_ms": _milliseconds(self.worker_handshake_timeout)},
             "cache": {"entries": self.cache_entries},
+            "limits": {"headers": self.header_fields},
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from atenet.agentgateway.load import Problem
@@ -21,7 +22,10 @@ def probes(config: ProcessConfig, bind_address: str) -> dict[str, str]:
     """Where the pages for machines are served."""
     stats = config.stats_addr or address(bind_address, _STATS_PORT)
     readiness = config.readiness_addr or address(bind_address, _READINESS_PORT)
-    return {"stats_address": _numeric(stats), "readiness_address": _numeric(readiness)}
+    return {
+        "stats_address": _numeric(stats, "config.statsAddr"),
+        "readiness_address": _numeric(readiness, "config.readinessAddr"),
+    }
 
 
 def timeouts(config: ProcessConfig, front: FrontendPolicies) -> dict[str, Any]:
@@ -70,10 +74,21 @@ def address(ip: str, port: int) -> str:
     return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
-def _numeric(address: str) -> str:
-    """The file may say localhost where the engine wants an IP."""
+def _numeric(address: str, path: str) -> str:
+    """The file may say localhost where the engine wants an IP. `path`: the key, for the error."""
     host, _, port = address.rpartition(":")
-    return f"127.0.0.1:{port}" if host == "localhost" else address
+    if host == "localhost":
+        return f"127.0.0.1:{port}"
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        written = f"[{bare}]" if ipaddress.ip_address(bare).version == 6 else bare
+    except ValueError:
+        written = ""
+    # A zone (`fe80::1%eth0`) is no part of what the engine listens on.
+    if host != written or "%" in bare:
+        problem = f"must be localhost or an IP address to listen on, not {host!r}"
+        raise Untranslatable(Problem(path, problem))
+    return address
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:

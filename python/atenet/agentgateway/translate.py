@@ -43,6 +43,7 @@ def router_config(config: AgentGatewayConfig, options: Options) -> dict[str, Any
         "cache": given({"ttl_ms": _agreed(ingress, "cache_ttl", "cacheTtl")}),
         "parking": _parking(ingress),
         "timeouts": timeouts(config.config, config.frontend_policies),
+        "limits": {},
         **probes(config.config, options.bind_address),
         "access_log": options.access_log,
         "tracing": tracing(config.frontend_policies.tracing),

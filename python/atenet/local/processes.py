@@ -213,7 +213,6 @@ def _envoy(layout: Layout, settings: LocalSettings, creds: Credentials) -> tuple
         "--upstream-credential-bundle": creds.router_pod,
         "--upstream-trust-bundle": creds.pod_roots,
         "--worker-port": str(settings.tunnel_port),
-        "--actor-idle-timeout": f"{settings.pool_idle:g}s",
         "--parked-request-budget": f"{settings.park_budget:g}s",
         "--parked-request-max": str(settings.park_max),
         "--drain-delay": f"{settings.drain_delay:g}s",

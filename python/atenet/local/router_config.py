@@ -42,7 +42,6 @@ def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
             "connectionTerminationDeadline": _duration(
                 settings.drain_delay + drain_limit(settings)
             ),
-            "backend": {"poolIdleTimeout": _duration(settings.pool_idle)},
         },
         "gateways": {
             "plain": {"port": settings.http_port, "protocol": "HTTP"},

@@ -51,12 +51,6 @@ class LocalSettings:
         "Router: how long a request may wait for room.", default=5.0, kind=seconds
     )
     park_max: int = flag("Router: how many requests may wait; 0 turns parking off.", default=1024)
-    pool_idle: float = flag(
-        "Router: how long an unused connection to an actor is kept. A suspend waits for it, since "
-        "nobody but the router knows that it is unused.",
-        default=0.5,
-        kind=seconds,
-    )
     drain_delay: float = flag(
         "Router: how long to serve on after SIGTERM. Nothing on one machine has to notice first.",
         default=0.0,
@@ -176,7 +170,6 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
     ("cache_ttl", 0, 3600),
     ("park_budget", 0.001, 600),
     ("park_max", 0, 1_000_000),
-    ("pool_idle", 0.001, 600),
     ("drain_delay", 0, 600),
     ("suspend_grace", 0, 600),
     ("worker_timeout", 4, 600),  # a heartbeat comes every 2 s; one may be late

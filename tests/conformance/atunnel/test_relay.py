@@ -26,7 +26,7 @@ from tests.support.router_peer import (
 NO_ERROR = int(h2.errors.ErrorCodes.NO_ERROR)
 CONNECT_ERROR = int(h2.errors.ErrorCodes.CONNECT_ERROR)
 MIB = 1 << 20
-STREAM_WINDOW = 4 * MIB
+STREAM_WINDOW = MIB // 2
 
 
 def abort(writer: asyncio.StreamWriter) -> None:

@@ -187,6 +187,12 @@ def test_port_0_can_be_asked_for_many_times() -> None:
             "config.connectionTerminationDeadline",
             "must exceed the park budget (5000 ms)",
         ),
+        (
+            {"config": {"statsAddr": "metrics.example:9"}},
+            "config.statsAddr",
+            "localhost or an IP address to listen on, not 'metrics.example'",
+        ),
+        ({"config": {"readinessAddr": "::1:9"}}, "config.readinessAddr", "not '::1'"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_are_named(parts, path, message) -> None:

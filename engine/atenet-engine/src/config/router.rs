@@ -201,9 +201,9 @@ impl Default for TimeoutsConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// A request or response head, in bytes.
+    /// A request's head, in bytes.
     pub head_bytes: usize,
-    /// Header lines in a head.
+    /// Header fields in a request's head.
     pub headers: usize,
     /// Open client connections over all listeners.
     pub connections: usize,
@@ -359,6 +359,9 @@ impl RouterConfig {
     fn check_limits(&self) -> Result<(), ConfigError> {
         above_zero("cache.entries", self.cache.entries)?;
         above_zero("limits.headers", self.limits.headers as u64)?;
+        if self.limits.headers > 4_096 {
+            return Err(ConfigError::new("limits.headers", "must be at most 4096"));
+        }
         above_zero("limits.connections", self.limits.connections as u64)?;
         above_zero("limits.streams", self.limits.streams.into())?;
         if self.limits.head_bytes < 1_024 {

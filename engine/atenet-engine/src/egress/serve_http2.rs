@@ -10,7 +10,7 @@ use super::denial::Denial;
 use crate::exchange::client_http2::{Body, Respond};
 use crate::exchange::http2_conn::{self, Stream};
 use crate::exchange::request_http2::{Ask, read};
-use crate::http1::RequestHead;
+use crate::http1::{MAX_FIELDS, RequestHead};
 
 /// Serves a connection to its end.
 pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send>(leg: Arc<Leg>, io: T) {
@@ -32,7 +32,7 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send>(leg: Arc<Leg
 async fn request(leg: &Leg, (request, respond): Stream) {
     let (parts, stream) = request.into_parts();
     let mut head = RequestHead::default();
-    let judged = match read(&parts, stream.is_end_stream(), &mut head) {
+    let judged = match read(&parts, stream.is_end_stream(), MAX_FIELDS, &mut head) {
         Ok(Ask::Request(framing)) => Ok(framing),
         Ok(Ask::WebSocket) => Err(Denial::Upgrade),
         Ok(Ask::Connect { .. }) => Err(Denial::NestedConnect),

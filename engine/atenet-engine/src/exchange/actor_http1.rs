@@ -11,7 +11,7 @@ use crate::http1::{
     BodyDecoder, Fields, Frame, Framing, ReadError, Reader, RequestHead, ResponseHead, chunk_end, chunk_head,
     keep_alive, last_chunk, parse_response, request_head, response_framing,
 };
-use crate::pipe::{Outbox, Sink, Source};
+use crate::pipe::{Outbox, Sink, Source, reset_code};
 
 /// A response head may be this large.
 const HEAD_LIMIT: usize = 128 * 1024;
@@ -81,9 +81,10 @@ impl<S: Source> ActorRecv for Recv<'_, S> {
         let head = match ready!(self.reader.poll_head(cx, HEAD_LIMIT)) {
             Ok(Some(head)) => head,
             Err(ReadError::Head(_)) => return Poll::Ready(Err(ActorError::Protocol)),
-            Ok(None) | Err(_) => {
+            end @ (Ok(None) | Err(_)) => {
                 let silent = self.silent && self.reader.buffered().is_empty();
-                return Poll::Ready(Err(ActorError::Broken { silent, code: None }));
+                let code = if let Err(ReadError::Io(error)) = &end { reset_code(error) } else { None };
+                return Poll::Ready(Err(ActorError::Broken { silent, code }));
             }
         };
         self.silent = false;

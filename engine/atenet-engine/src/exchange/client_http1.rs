@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::headers::push_length;
 use super::party::{ClientError, RequestBody, Responder};
+use crate::drain::Drain;
 use crate::http1::{
     BodyDecoder, Fields, Frame, Framing, Kind, ReadError, Reader, ResponseHead, Version, chunk_end, chunk_head,
     last_chunk, response_head,
@@ -72,13 +73,20 @@ pub(crate) struct Respond<'a, K> {
     mode: Mode,
     /// The connection lives on after this answer.
     pub(crate) keep: bool,
+    /// Told at the head at the latest: an answer that was asked for before the drain may begin in it.
+    drain: Option<&'a Drain>,
     pub(crate) started: bool,
     pub(crate) was_cut: bool,
 }
 
 impl<'a, K: Sink> Respond<'a, K> {
     pub(crate) fn new(sink: &'a mut K, out: &'a mut Outbox, version: Version, keep: bool) -> Self {
-        Self { sink, out, version, mode: Mode::Raw, keep, started: false, was_cut: false }
+        Self { sink, out, version, mode: Mode::Raw, keep, drain: None, started: false, was_cut: false }
+    }
+
+    /// An answer that begins once this drains is the connection's last one.
+    pub(crate) fn until(&mut self, drain: &'a Drain) {
+        self.drain = Some(drain);
     }
 
     /// The head of a 101, after which bytes are the actor's own.
@@ -115,6 +123,7 @@ impl<K: Sink> Responder for Respond<'_, K> {
             }
             (Mode::Raw, _) => {}
         }
+        self.keep &= !self.drain.is_some_and(Drain::is_draining);
         match (self.keep, self.version) {
             (false, _) => head.fields.push(b"connection", b"close"),
             (true, Version::Http10) => head.fields.push(b"connection", b"keep-alive"),

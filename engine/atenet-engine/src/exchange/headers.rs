@@ -104,7 +104,8 @@ fn remove_hop(fields: &mut Fields) {
 /// HTTP/2 splits cookies into fields of their own; HTTP/1.1 knows one (RFC 9113, 8.2.3).
 fn join_cookies(fields: &mut Fields) {
     if fields.all(Kind::Cookie).count() > 1 {
-        let joined = fields.all(Kind::Cookie).collect::<Vec<_>>().join(&b"; "[..]);
+        let given = fields.all(Kind::Cookie).filter(|cookie| !cookie.is_empty());
+        let joined = given.collect::<Vec<_>>().join(&b"; "[..]);
         fields.set(b"cookie", &joined);
     }
 }

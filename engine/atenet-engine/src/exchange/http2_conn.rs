@@ -26,6 +26,10 @@ const SEND_BUFFER: usize = 256 << 10;
 /// Streams that a client resets before we looked at them: beyond it, it is an attack.
 const RESET_BACKLOG: usize = 128;
 
+/// After our goodbye the client's last frames are read on for this long, so that no reset overtakes an answer.
+const DISCARD: Duration = Duration::from_secs(2);
+const DISCARD_BYTES: usize = 1 << 20;
+
 /// What a client's connection may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -82,9 +86,11 @@ where
                 told = true;
                 connection.graceful_shutdown();
             }
-            Turn::Over => return,
+            Turn::Over => break,
         }
     }
+    drop(connection);
+    let _enough = timeout(DISCARD, flusher.goodbye(DISCARD_BYTES)).await;
 }
 
 /// Counts one stream of its connection until dropped.

@@ -17,7 +17,8 @@ use crate::pipe::Idle;
 const HIGH: usize = 64 * 1024;
 /// How long a client that waits for a 100 is left waiting by a silent actor.
 const CONTINUE_AFTER: Duration = Duration::from_secs(1);
-/// How long an upload may stall once its answer is complete.
+/// How long an upload that its actor does not take may stall once the answer is complete. A client that pauses has
+/// the idle limit's time.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// How an exchange ended.
@@ -83,6 +84,8 @@ pub(crate) struct Pump<'a, B, R, S, V> {
     down: Down,
     /// The client waits for a 100 that has not come yet.
     owed: Option<Pin<Box<Sleep>>>,
+    /// It was never told to go on, so its body may never come.
+    withheld: bool,
     linger: Option<Pin<Box<Sleep>>>,
 }
 
@@ -97,12 +100,14 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
         let (body, responder) = client;
         let (send, recv) = actor;
         let (tally, up, down) = (Tally::default(), Up::Body, Down::Head);
-        Self { body, responder, send, recv, method, head, idle, tally, up, down, owed: None, linger: None }
+        let (owed, withheld, linger) = (None, false, None);
+        Self { body, responder, send, recv, method, head, idle, tally, up, down, owed, withheld, linger }
     }
 
     /// The client holds its body back until it hears a 100.
     pub(crate) fn expect_continue(&mut self) {
         self.owed = Some(Box::pin(sleep(CONTINUE_AFTER)));
+        self.withheld = true;
     }
 
     /// Runs to the end.
@@ -159,8 +164,8 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
         self.idle.touch();
         match frame {
             Frame::Data(data) => {
+                self.withheld = false;
                 self.owed = None;
-                self.linger = None;
                 self.tally.bytes_in += data.len() as u64;
                 self.send.data(data);
             }
@@ -180,6 +185,7 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
         let flushed = self.send.poll_flush(cx);
         if self.send.queued() < before || matches!(flushed, Poll::Ready(Ok(()))) {
             self.tally.sent = true;
+            self.linger = None;
             self.idle.touch();
         }
         if ready!(flushed).is_err() {
@@ -229,6 +235,9 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
         }
         if status.is_informational() {
             // Ours went out already: a second 100 says nothing new.
+            if status == StatusCode::CONTINUE {
+                self.withheld = false;
+            }
             if status != StatusCode::CONTINUE || self.owed.take().is_some() {
                 headers::to_client(&mut self.head.fields);
                 self.responder.inform(self.head);
@@ -272,11 +281,14 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
         self.responder.poll_gone(cx).map(|()| End::ClientGone)
     }
 
-    /// The answer is complete. An upload that still moves runs to its end; one that stalls is given up.
+    /// The answer is complete. The upload runs to its own end, unless the actor leaves it lying or it was never
+    /// asked for.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         match self.up {
             Up::Watch => return Poll::Ready(End::Done { whole: true }),
             Up::Stopped => return Poll::Ready(End::Done { whole: false }),
+            Up::Body if self.withheld => return Poll::Ready(End::Done { whole: false }),
+            Up::Body | Up::Flush if self.send.queued() == 0 => return Poll::Pending,
             Up::Body | Up::Flush => {}
         }
         let linger = self.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
@@ -287,6 +299,7 @@ impl<'a, B: RequestBody, R: Responder, S: ActorSend, V: ActorRecv> Pump<'a, B, R
         let Some(owed) = &mut self.owed else { return };
         if self.down == Down::Head && owed.as_mut().poll(cx).is_ready() {
             self.owed = None;
+            self.withheld = false;
             let head = ResponseHead { status: StatusCode::CONTINUE, ..ResponseHead::default() };
             self.responder.inform(&head);
             // An error shows again at the next write.

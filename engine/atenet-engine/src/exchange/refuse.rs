@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 
 use super::headers::push_length;
 use super::party::Responder;
-use crate::http1::{Framing, ResponseHead};
+use crate::http1::{Framing, HeadError, ResponseHead};
 use crate::refusal::{Dataplane, Refusal};
 
 const PLANE: Dataplane = Dataplane::Agentgateway;
@@ -45,6 +45,14 @@ pub(crate) struct Asked<'a> {
     pub(crate) grpc: bool,
     /// What to try instead, for a 405.
     pub(crate) allow: &'static str,
+}
+
+/// What a head that could not be read is told.
+pub(crate) fn refusal_of(error: HeadError) -> Refusal {
+    match error {
+        HeadError::TooLarge => Refusal::HeadTooLarge,
+        _ => Refusal::BadRequest,
+    }
 }
 
 /// Queues the whole answer; returns its status.

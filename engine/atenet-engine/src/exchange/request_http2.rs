@@ -19,11 +19,14 @@ pub(crate) enum Ask {
     },
 }
 
-/// Fills `head`. `ended`: the stream ended with its head.
-pub(crate) fn read(parts: &Parts, ended: bool, head: &mut RequestHead) -> Result<Ask, HeadError> {
+/// Fills `head`. `ended`: the stream ended with its head; `fields`: how many it may have.
+pub(crate) fn read(parts: &Parts, ended: bool, fields: usize, head: &mut RequestHead) -> Result<Ask, HeadError> {
     debug_assert_eq!(parts.version, HttpVersion::HTTP_2);
     head.version = Version::Http11;
     head.method = parts.method.clone();
+    if parts.headers.len() > fields {
+        return Err(HeadError::TooLarge);
+    }
     from_map(&parts.headers, &mut head.fields);
     head.target.clear();
     if parts.method == Method::CONNECT {
@@ -98,7 +101,7 @@ mod tests {
     fn ask(request: http::request::Builder, ended: bool) -> (Result<Ask, HeadError>, RequestHead) {
         let (parts, ()) = request.version(HttpVersion::HTTP_2).body(()).unwrap().into_parts();
         let mut head = RequestHead::default();
-        (read(&parts, ended, &mut head), head)
+        (read(&parts, ended, 4, &mut head), head)
     }
 
     #[test]
@@ -115,6 +118,14 @@ mod tests {
         let twice = Request::get("https://a/").header("host", "a").header("host", "a");
         assert_eq!(ask(twice, true).0, Err(HeadError::Host));
         assert_eq!(ask(Request::get("/"), true).0, Err(HeadError::Host));
+    }
+
+    #[test]
+    fn more_fields_than_allowed_are_too_many() {
+        let with =
+            |n: usize| (0..n).fold(Request::get("https://a/"), |request, i| request.header(format!("x-{i}"), "y"));
+        assert!(ask(with(4), true).0.is_ok());
+        assert_eq!(ask(with(5), true).0, Err(HeadError::TooLarge));
     }
 
     #[test]

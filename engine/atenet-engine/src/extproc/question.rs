@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use prost_types::{Struct, value::Kind};
 
 use crate::actor_ref::{ActorRef, TARGET_HEADER};
+use crate::authority::connect_port;
 use crate::envoy_proto::{HeaderValue, ProcessingRequest};
 use crate::refusal::Refusal;
-use crate::tunnel::server::connect_port;
 
 /// The port of a plain request, whatever its Host says.
 const DEFAULT_PORT: u16 = 80;

@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use super::fields::{Fields, Kind};
 
-/// More fields than this is a flood, not a request.
-const MAX_FIELDS: usize = 128;
+/// More fields than this is a flood, not a message, unless the caller says otherwise.
+pub const MAX_FIELDS: usize = 128;
 /// Empty lines tolerated before a request line (RFC 9112, 2.2).
 const MAX_LEADING_LINES: usize = 2;
 
@@ -80,9 +80,25 @@ pub fn head_end(buf: &[u8], from: usize) -> Result<Option<usize>, HeadError> {
 
 /// Parses a whole request head, `head_end` bytes long.
 pub fn parse_request(head: &[u8], into: &mut RequestHead) -> Result<(), HeadError> {
+    parse_request_within(head, into, MAX_FIELDS)
+}
+
+/// The same with another limit on the number of fields.
+pub fn parse_request_within(head: &[u8], into: &mut RequestHead, fields: usize) -> Result<(), HeadError> {
+    if fields > MAX_FIELDS {
+        return read_request(head, into, &mut vec![MaybeUninit::uninit(); fields]);
+    }
     let mut slots = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    read_request(head, into, &mut slots[..fields])
+}
+
+fn read_request<'h>(
+    head: &'h [u8],
+    into: &mut RequestHead,
+    slots: &mut [MaybeUninit<httparse::Header<'h>>],
+) -> Result<(), HeadError> {
     let mut parsed = httparse::Request::new(&mut []);
-    let status = parsed.parse_with_uninit_headers(head, &mut slots).map_err(from_httparse)?;
+    let status = parsed.parse_with_uninit_headers(head, slots).map_err(from_httparse)?;
     if status != httparse::Status::Complete(head.len()) {
         return Err(HeadError::Malformed);
     }

@@ -12,10 +12,10 @@ use crate::actor_ref::ActorRef;
 use crate::assignment::{Disposition, Resolved};
 use crate::exchange::party::{ActorError, RequestBody, Responder, gone};
 use crate::exchange::pump::{End, Pump, Tally};
-use crate::exchange::refuse::{Asked, refuse};
+use crate::exchange::refuse::{Asked, refusal_of, refuse};
 use crate::exchange::{actor_http1, headers};
 use crate::http1::{Framing, HeadError, Kind, RequestHead, ResponseHead};
-use crate::pipe::Idle;
+use crate::pipe::{Ending, Idle};
 use crate::refusal::Refusal;
 use crate::telemetry::{Outcome, RequestRecord};
 use crate::trace::Trace;
@@ -23,6 +23,9 @@ use crate::tunnel::client::ActorConn;
 
 /// Exchanges tried on kept connections that turned out dead, before any byte of an answer.
 const REPEATS: u32 = 2;
+
+/// A worker's code for tunnels that outlast the grace of a suspend (CANCEL).
+const SUSPENDED: u32 = 8;
 
 /// What a connection keeps from one request to the next.
 pub(super) struct Scratch {
@@ -101,7 +104,7 @@ pub(super) async fn carry<B: RequestBody, R: Responder>(
     let mut record = Record::new(front, &request.method, request.fields.get(Kind::Traceparent));
     let (body, responder) = client;
     let asked = Asked { method: &record.method.clone(), grpc: headers::is_grpc(&request.fields), allow: allow(front) };
-    let planned = framing.map_err(|_| Refusal::BadRequest).and_then(|framing| plan(&front.scope, request, framing));
+    let planned = framing.map_err(refusal_of).and_then(|framing| plan(&front.scope, request, framing));
     let ended = match planned {
         Err(refusal) => Ended::Refused(refusal),
         Ok(mut plan) => {
@@ -130,6 +133,8 @@ pub(super) enum Ended {
     Refused(Refusal),
     Gone,
     Cut(Option<u32>),
+    /// Cut because nothing moved for too long.
+    Silent,
 }
 
 async fn settle<R: Responder>(
@@ -160,6 +165,21 @@ async fn settle<R: Responder>(
             record.close(front, Outcome::UpstreamReset);
             Carried::Over
         }
+        Ended::Silent => {
+            responder.cut(None);
+            record.close(front, Outcome::IdleTimeout);
+            Carried::Over
+        }
+    }
+}
+
+/// What the end of a relay is called in the record.
+pub(super) fn outcome(ending: Ending) -> Outcome {
+    match ending {
+        Ending::Clean => Outcome::Served,
+        Ending::ClientBroke => Outcome::ClientGone,
+        Ending::ActorBroke => Outcome::UpstreamReset,
+        Ending::Idle => Outcome::IdleTimeout,
     }
 }
 
@@ -193,10 +213,10 @@ async fn attempt<B: RequestBody, R: Responder>(
         let end = pump.run().await;
         record.tally = std::mem::take(&mut pump.tally);
         drop(pump);
-        if let End::Failed(ActorError::Broken { silent, .. }) = end {
+        if let End::Failed(ActorError::Broken { silent, code }) = end {
             front.gateway.routes.forget(&plan.actor, resolved.generation);
             let safe = !record.tally.sent || is_idempotent(&request.method);
-            let worth_it = dead_before || !conn.worker_lives();
+            let worth_it = dead_before || code == Some(SUSPENDED) || !conn.worker_lives();
             if silent && safe && worth_it && body.is_untouched() && repeat < REPEATS {
                 continue;
             }
@@ -209,8 +229,11 @@ async fn attempt<B: RequestBody, R: Responder>(
 fn conclude(front: &Front, plan: &Plan, end: End, conn: ActorConn, reusable: bool, head: &ResponseHead) -> Ended {
     match end {
         End::Done { whole } => {
-            if whole && reusable && !front.gateway.drain.is_draining() {
-                front.gateway.tunnels.put_idle(conn);
+            match whole {
+                true if reusable && !front.gateway.drain.is_draining() => front.gateway.tunnels.put_idle(conn),
+                // What the actor was sent may still be on its way to it: an end, not a reset.
+                true => conn.finish(),
+                false => {}
             }
             Ended::Served
         }
@@ -225,9 +248,12 @@ pub(super) fn unserved(end: End) -> Ended {
         End::Done { .. } => Ended::Served,
         End::ClientGone => Ended::Gone,
         End::BadRequest => Ended::Refused(Refusal::BadRequest),
+        End::Failed(ActorError::Broken { silent: true, code: Some(SUSPENDED) }) => {
+            Ended::Refused(Refusal::ActorUnavailable)
+        }
         End::Switched | End::Failed(_) => Ended::Refused(Refusal::ActorConnectFailed),
         End::Cut(code) => Ended::Cut(code),
-        End::Idle { answered: true } => Ended::Cut(None),
+        End::Idle { answered: true } => Ended::Silent,
         End::Idle { answered: false } => Ended::Refused(Refusal::IdleTimeout),
     }
 }

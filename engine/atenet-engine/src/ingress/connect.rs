@@ -16,7 +16,7 @@ use crate::exchange::client_http2::Respond;
 use crate::exchange::http2_conn::{self, Stream};
 use crate::exchange::refuse::Asked;
 use crate::exchange::request_http2::{Ask, read};
-use crate::http1::{Framing, Kind, Reader, RequestHead, ResponseHead, request_framing};
+use crate::http1::{Framing, HeadError, Kind, Reader, RequestHead, ResponseHead, request_framing};
 use crate::pipe::{H2Source, Outbox, Sink, Source};
 use crate::refusal::Refusal;
 use crate::telemetry::Outcome;
@@ -81,9 +81,10 @@ async fn connect(front: &Front, (request, respond): Stream) {
     let (parts, stream) = request.into_parts();
     let mut head = RequestHead::default();
     let mut respond = Respond::new(respond);
-    let scope = match read(&parts, stream.is_end_stream(), &mut head) {
+    let scope = match read(&parts, stream.is_end_stream(), front.gateway.limits.headers, &mut head) {
         Ok(Ask::Connect { extended: false }) => scope(&head),
         Ok(_) => Err(Refusal::MethodNotAllowed),
+        Err(HeadError::TooLarge) => Err(Refusal::HeadTooLarge),
         Err(_) if head.method == Method::CONNECT => Err(Refusal::BadConnectPort),
         Err(_) => Err(Refusal::BadRequest),
     };

@@ -31,13 +31,13 @@ pub(super) struct Gateway {
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
     pub(super) head_bytes: usize,
+    /// Fields in a request's head.
+    pub(super) headers: usize,
     pub(super) streams: u32,
     pub(super) tls_handshake: Duration,
     pub(super) header: Duration,
     pub(super) client_idle: Duration,
     pub(super) stream_idle: Duration,
-    /// How long a request waits for a worker that keeps failing to be replaced.
-    pub(super) settle: Duration,
 }
 
 impl Limits {
@@ -55,12 +55,12 @@ impl Limits {
         let ms = Duration::from_millis;
         Self {
             head_bytes: config.limits.head_bytes,
+            headers: config.limits.headers,
             streams: config.limits.streams,
             tls_handshake: ms(config.timeouts.tls_handshake_ms),
             header: ms(config.timeouts.header_ms),
             client_idle: ms(config.timeouts.client_idle_ms),
             stream_idle: ms(config.timeouts.stream_idle_ms),
-            settle: ms(config.parking.budget_ms),
         }
     }
 }
@@ -157,7 +157,7 @@ impl Gateway {
         make: impl Fn(Tunnel, &Resolved) -> T,
         noted: &mut Option<Resolved>,
     ) -> Result<Reached<T>, Refusal> {
-        let (mut attempts, mut first_failure) = (Attempts::default(), None::<Instant>);
+        let (mut attempts, mut first_attempt) = (Attempts::default(), None::<Instant>);
         loop {
             let resolved = self.routes.resolve(&plan.actor, &plan.trace).await?;
             // How the first answer was come by is what the request's record tells.
@@ -166,15 +166,14 @@ impl Gateway {
             if let Some(to) = idle(&resolved) {
                 return Ok(Reached { to, resolved });
             }
-            let spent = |since: Option<Instant>| since.map_or(Duration::ZERO, |at| at.elapsed());
-            let next = match attempts.admit(&resolved.assignment, spent(first_failure), self.limits.settle) {
+            let spent = first_attempt.get_or_insert_with(Instant::now).elapsed();
+            let next = match attempts.admit(&resolved.assignment, spent) {
                 Err(next) => next,
                 Ok(()) => match self.tunnels.open(&resolved.assignment, plan.port).await {
                     Ok(tunnel) => return Ok(Reached { to: make(tunnel, &resolved), resolved }),
                     Err(error) => {
                         note_failure(plan, &resolved, &error);
-                        first_failure.get_or_insert_with(Instant::now);
-                        attempts.failed(&resolved.assignment, &error, spent(first_failure), self.limits.settle)
+                        attempts.failed(&resolved.assignment, &error)
                     }
                 },
             };

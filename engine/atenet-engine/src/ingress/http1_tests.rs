@@ -88,12 +88,7 @@ async fn a_worker_that_stays_stale_ends_as_a_503_and_never_as_421() {
     let pki = Pki::new();
     let worker = Worker::start(&pki, |_| Answer::Stale).await;
     let on = worker.clone();
-    let router = Router::configured(
-        pki,
-        Duration::ZERO,
-        |config| config.parking.budget_ms = 600,
-        move |name, _| Ok(assignment(name, &on, 1)),
-    );
+    let router = Router::start(pki, move |name, _| Ok(assignment(name, &on, 1)));
     let answer = router.exchange(GET).await;
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("ate-reason: stale-assignment\r\n"), "{answer}");
     assert_eq!(worker.connects(), 3, "the same worker is not hammered while the resolver keeps naming it");
@@ -152,4 +147,71 @@ async fn a_client_that_leaves_while_it_waits_frees_the_resolver() {
     timeout(SOON, becomes(1)).await.unwrap();
     drop(client);
     timeout(SOON, becomes(0)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_that_never_answers_the_connect_is_given_up() {
+    let pki = Pki::new();
+    let worker = Worker::start(&pki, |_| Answer::Silent).await;
+    let on = worker.clone();
+    let soon = |config: &mut crate::config::RouterConfig| config.worker.as_mut().unwrap().handshake_timeout_ms = 200;
+    let router = Router::configured(pki, Duration::ZERO, soon, move |name, _| Ok(assignment(name, &on, 1)));
+    let answer = router.exchange(GET).await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("ate-reason: worker-unreachable\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_worker_that_goes_away_is_dialled_anew_unseen_by_the_client() {
+    let pki = Pki::new();
+    let behaviour = actor(http_actor);
+    let worker = Worker::start(&pki, move |asked| match asked.before {
+        0 => Answer::GoAway,
+        _ => Answer::Open(behaviour.clone()),
+    })
+    .await;
+    let on = worker.clone();
+    let router = Router::start(pki, move |name, _| Ok(assignment(name, &on, 1)));
+    let connections = || worker.connections.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(router.exchange(GET).await.starts_with("HTTP/1.1 200 "));
+    assert_eq!(connections(), 2, "the CONNECT moved to a new connection");
+    worker.go_away();
+    // The goodbye is on its way: whether it overtakes the request or not, the client sees an answer.
+    for _ in 0..3 {
+        assert!(router.exchange(GET).await.starts_with("HTTP/1.1 200 "));
+    }
+    let again = async {
+        while connections() == 2 {
+            assert!(router.exchange(GET).await.starts_with("HTTP/1.1 200 "));
+        }
+    };
+    timeout(SOON, again).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_begins_in_the_drain_is_the_connections_last() {
+    let (go_on, held) = tokio::sync::watch::channel(false);
+    let (router, _worker) = simple(move |mut stream| {
+        let mut held = held.clone();
+        async move {
+            read_head(&mut stream).await;
+            held.wait_for(|open| *open).await.unwrap();
+            reply(&mut stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await.unwrap();
+            let _held = stream.read_u8().await;
+        }
+    })
+    .await;
+    let mut client = router.client("plain").await;
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nate-target-actor: a/b\r\n\r\n").await.unwrap();
+    let asked = async {
+        while router.calls() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, asked).await.unwrap();
+    router.control.begin();
+    go_on.send(true).unwrap();
+    let mut answer = String::new();
+    timeout(SOON, client.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.contains("connection: close\r\n") && answer.ends_with("hi"), "{answer}");
+    timeout(SOON, router.control.empty()).await.unwrap();
 }

@@ -11,7 +11,12 @@ use crate::tunnel::client::OpenError;
 const ATTEMPTS: u32 = 3;
 const TOTAL: u32 = 6;
 const BACKOFF: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_millis(500);
+/// An assignment that failed is tried again only within this: a worker that let seconds pass without a word is
+/// not asked a second time.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Looks for another assignment once the one at hand has had its attempts: a moment for the control plane to see
+/// what the worker said.
+const LOOKS: u32 = 2;
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,38 +32,33 @@ pub(super) struct Attempts {
     /// At the assignment that failed last.
     made: u32,
     total: u32,
-    waits: u32,
+    looks: u32,
     failed: Option<(Arc<Assignment>, Refusal)>,
 }
 
 impl Attempts {
-    /// Whether to try `assignment` now, or to go on waiting for another one: the control plane may
-    /// need a moment to see what the worker said, and a worker asked three times has answered.
-    /// `spent`: since the first failure.
-    pub(super) fn admit(&mut self, assignment: &Assignment, spent: Duration, budget: Duration) -> Result<(), Next> {
+    /// Whether to try `assignment` now, or to look once more for another one. `spent`: since the first attempt.
+    pub(super) fn admit(&mut self, assignment: &Assignment, spent: Duration) -> Result<(), Next> {
         let Some((failed, refusal)) = &self.failed else { return Ok(()) };
         if **failed != *assignment {
             self.made = 0;
-        } else if self.made >= ATTEMPTS {
-            if spent >= budget {
-                return Err(Next::GiveUp(*refusal));
-            }
-            self.waits += 1;
-            return Err(Next::Again((BACKOFF * self.waits).min(BACKOFF_MAX)));
+            return Ok(());
         }
-        Ok(())
+        if self.made < ATTEMPTS && spent < PATIENCE {
+            return Ok(());
+        }
+        if self.looks >= LOOKS {
+            return Err(Next::GiveUp(*refusal));
+        }
+        self.looks += 1;
+        Err(Next::Again(BACKOFF * 2))
     }
 
     /// An attempt failed before any byte of the request was sent.
-    pub(super) fn failed(
-        &mut self,
-        assignment: &Arc<Assignment>,
-        error: &OpenError,
-        spent: Duration,
-        budget: Duration,
-    ) -> Next {
+    pub(super) fn failed(&mut self, assignment: &Arc<Assignment>, error: &OpenError) -> Next {
         let refusal = match error {
-            OpenError::BadPort => return Next::GiveUp(Refusal::BadConnectPort),
+            // The port was the router's own, checked before: the client has nothing to mend.
+            OpenError::BadPort => return Next::GiveUp(Refusal::WorkerUnreachable),
             OpenError::PortRefused => return Next::GiveUp(Refusal::ActorConnectFailed),
             OpenError::Stale => Refusal::StaleAssignment,
             OpenError::Unreachable(_) | OpenError::Rejected(_) => Refusal::WorkerUnreachable,
@@ -66,7 +66,7 @@ impl Attempts {
         self.made += 1;
         self.total += 1;
         self.failed = Some((assignment.clone(), refusal));
-        if self.total >= TOTAL || spent >= budget { Next::GiveUp(refusal) } else { Next::Again(BACKOFF) }
+        if self.total >= TOTAL { Next::GiveUp(refusal) } else { Next::Again(BACKOFF) }
     }
 }
 
@@ -74,8 +74,6 @@ impl Attempts {
 mod tests {
     use super::*;
     use crate::actor_ref::ActorRef;
-
-    const BUDGET: Duration = Duration::from_secs(5);
 
     fn assignment(version: i64) -> Arc<Assignment> {
         Arc::new(Assignment {
@@ -89,24 +87,33 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_worker_is_asked_three_times_and_then_waited_out() {
+    fn a_stale_worker_is_asked_three_times_and_then_only_another_one_is_looked_for() {
         let (mut attempts, one) = (Attempts::default(), assignment(1));
         for _ in 0..3 {
-            assert_eq!(attempts.admit(&one, Duration::ZERO, BUDGET), Ok(()));
-            assert_eq!(attempts.failed(&one, &OpenError::Stale, Duration::ZERO, BUDGET), Next::Again(BACKOFF));
+            assert_eq!(attempts.admit(&one, Duration::ZERO), Ok(()));
+            assert_eq!(attempts.failed(&one, &OpenError::Stale), Next::Again(BACKOFF));
         }
-        assert_eq!(attempts.admit(&one, Duration::ZERO, BUDGET), Err(Next::Again(BACKOFF)));
-        assert_eq!(attempts.admit(&one, Duration::ZERO, BUDGET), Err(Next::Again(BACKOFF * 2)));
-        assert_eq!(attempts.admit(&one, BUDGET, BUDGET), Err(Next::GiveUp(Refusal::StaleAssignment)));
-        assert_eq!(attempts.admit(&assignment(2), BUDGET, BUDGET), Ok(()), "a new assignment is tried");
+        let mut waited = BACKOFF * 3;
+        while let Err(Next::Again(pause)) = attempts.admit(&one, Duration::ZERO) {
+            waited += pause;
+        }
+        assert!(waited < Duration::from_secs(1), "{waited:?}");
+        assert_eq!(attempts.admit(&one, Duration::ZERO), Err(Next::GiveUp(Refusal::StaleAssignment)));
+        assert_eq!(attempts.admit(&assignment(2), Duration::ZERO), Ok(()), "a new assignment is tried");
+    }
+
+    #[test]
+    fn a_worker_that_let_seconds_pass_is_not_asked_again_but_another_one_is() {
+        let (mut attempts, one) = (Attempts::default(), assignment(1));
+        attempts.failed(&one, &OpenError::Unreachable(String::new()));
+        assert!(matches!(attempts.admit(&one, PATIENCE), Err(Next::Again(_))));
+        assert_eq!(attempts.admit(&assignment(2), PATIENCE), Ok(()));
     }
 
     #[test]
     fn a_flapping_actor_does_not_keep_a_request_for_ever() {
         let mut attempts = Attempts::default();
-        let ends: Vec<Next> = (0..6)
-            .map(|version| attempts.failed(&assignment(version), &OpenError::Stale, Duration::ZERO, BUDGET))
-            .collect();
+        let ends: Vec<Next> = (0..6).map(|version| attempts.failed(&assignment(version), &OpenError::Stale)).collect();
         assert_eq!(ends.last(), Some(&Next::GiveUp(Refusal::StaleAssignment)));
     }
 
@@ -114,9 +121,9 @@ mod tests {
     fn what_the_worker_refuses_for_good_is_not_repeated() {
         let mut attempts = Attempts::default();
         for (error, refusal) in
-            [(OpenError::BadPort, Refusal::BadConnectPort), (OpenError::PortRefused, Refusal::ActorConnectFailed)]
+            [(OpenError::BadPort, Refusal::WorkerUnreachable), (OpenError::PortRefused, Refusal::ActorConnectFailed)]
         {
-            assert_eq!(attempts.failed(&assignment(1), &error, Duration::ZERO, BUDGET), Next::GiveUp(refusal));
+            assert_eq!(attempts.failed(&assignment(1), &error), Next::GiveUp(refusal));
         }
     }
 }

@@ -3,6 +3,7 @@
 use http::Method;
 
 use crate::actor_ref::ActorRef;
+use crate::authority;
 use crate::exchange::headers;
 use crate::http1::{Framing, Kind, RequestHead, Version};
 use crate::refusal::Refusal;
@@ -70,18 +71,8 @@ pub(super) fn target(head: &RequestHead) -> Result<ActorRef, Refusal> {
 
 /// The port of a CONNECT's authority: `host:port`, whatever the host.
 pub(super) fn connect_port(authority: &[u8]) -> Result<u16, Refusal> {
-    let bad = Refusal::BadConnectPort;
-    let text = std::str::from_utf8(authority).map_err(|_| bad)?;
-    let (host, port) = text.rsplit_once(':').ok_or(bad)?;
-    let bracketed = host.starts_with('[') && host.ends_with(']');
-    if host.is_empty() || (host.contains(':') && !bracketed) {
-        return Err(bad);
-    }
-    let digits = !port.is_empty() && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
-    match port.parse() {
-        Ok(port) if digits && port > 0 => Ok(port),
-        _ => Err(bad),
-    }
+    let named = authority.first().is_some_and(|b| *b != b':');
+    authority::connect_port(authority).filter(|_| named).ok_or(Refusal::BadConnectPort)
 }
 
 /// Whether sending it twice is the same as sending it once.
@@ -139,7 +130,9 @@ mod tests {
         for (text, want) in [("a:80", Some(80)), ("[::1]:65535", Some(65535)), ("anything.at.all:1", Some(1))] {
             assert_eq!(connect_port(text.as_bytes()).ok(), want, "{text}");
         }
-        for text in ["a", "a:", ":80", "a:0", "a:65536", "a:+80", "a:80x", "a:8 0", "::1:80", "a:000080", ""] {
+        for text in
+            ["a", "a:", ":80", "a:0", "a:65536", "a:+80", "a:80x", "a:8 0", "::1:80", "a:000080", "a:00080x", ""]
+        {
             assert_eq!(connect_port(text.as_bytes()), Err(Refusal::BadConnectPort), "{text}");
         }
     }

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use http::Method;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::carry::{Carried, Record, Scratch, carry, switched};
+use super::carry::{Carried, Record, Scratch, carry, outcome, switched};
 use super::gateway::Front;
 use crate::exchange::client_http1::{Body, Respond};
 use crate::exchange::headers;
 use crate::exchange::party::Responder;
-use crate::exchange::refuse::{Asked, refuse};
+use crate::exchange::refuse::{Asked, refusal_of, refuse};
 use crate::http1::{
-    Framing, HeadError, ReadError, Reader, RequestHead, Version, keep_alive, parse_request, request_framing,
+    Framing, HeadError, ReadError, Reader, RequestHead, Version, keep_alive, parse_request_within, request_framing,
 };
 use crate::pipe::{Outbox, Sink, Source, relay};
 use crate::refusal::Refusal;
@@ -74,7 +74,7 @@ impl<S: Source, K: Sink> Conn<S, K> {
             Ok(None) => return Err(Then::Close),
             Err(refusal) => return Err(self.refuse(front, refusal, UNREAD).await),
         };
-        match parse_request(&head, &mut self.request) {
+        match parse_request_within(&head, &mut self.request, front.gateway.limits.headers) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.refuse(front, refusal_of(error), UNREAD).await),
         }
@@ -101,15 +101,14 @@ impl<S: Source, K: Sink> Conn<S, K> {
             return then;
         }
         let framing = request_framing(&self.request);
-        let keep = framing.is_ok()
-            && keep_alive(self.request.version, &self.request.fields)
-            && !front.gateway.drain.is_draining();
+        let keep = framing.is_ok() && keep_alive(self.request.version, &self.request.fields);
         self.exchange(front, framing, keep).await
     }
 
     async fn exchange(&mut self, front: &Front, framing: Result<Framing, HeadError>, keep: bool) -> Then {
         let mut body = Body::new(&mut self.reader, framing.unwrap_or(Framing::Empty));
         let mut respond = Respond::new(&mut self.sink, &mut self.out, self.request.version, keep);
+        respond.until(&front.gateway.drain);
         let client = (&mut body, &mut respond);
         let carried = carry(front, &mut self.request, framing, client, &mut self.scratch).await;
         match carried {
@@ -168,7 +167,7 @@ impl<S: Source, K: Sink> Conn<S, K> {
         let relayed = relay((&mut self.reader, &mut self.sink), (&mut actor.reader, &mut actor.sink), idle).await;
         record.tally.bytes_in = relayed.bytes_in;
         record.tally.bytes_out = relayed.bytes_out;
-        record.close(front, if relayed.clean { Outcome::Served } else { Outcome::UpstreamReset });
+        record.close(front, outcome(relayed.ending));
     }
 
     /// Ends our side, then reads a little on: closing with unread bytes would reset the connection
@@ -188,12 +187,5 @@ impl<S: Source, K: Sink> Conn<S, K> {
             }
         };
         let _enough = timeout(DISCARD, discard).await;
-    }
-}
-
-fn refusal_of(error: HeadError) -> Refusal {
-    match error {
-        HeadError::TooLarge => Refusal::HeadTooLarge,
-        _ => Refusal::BadRequest,
     }
 }

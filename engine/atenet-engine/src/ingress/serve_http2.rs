@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::carry::{Carried, Record, Scratch, carry, switched};
+use super::carry::{Carried, Record, Scratch, carry, outcome, switched};
 use super::gateway::Front;
 use super::websocket;
 use crate::exchange::client_http2::{Body, Respond};
@@ -39,7 +39,7 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send>(front: Front
 async fn request(front: &Front, (request, respond): Stream) {
     let (parts, stream) = request.into_parts();
     let mut head = RequestHead::default();
-    let asked = read(&parts, stream.is_end_stream(), &mut head);
+    let asked = read(&parts, stream.is_end_stream(), front.gateway.limits.headers, &mut head);
     drop(parts);
     let mut respond = Respond::new(respond);
     let mut scratch = Scratch::new(front);
@@ -124,7 +124,7 @@ async fn bridge(
     let relayed = relay((&mut source, &mut sink), (&mut actor.reader, &mut actor.sink), &scratch.idle).await;
     record.tally.bytes_in = relayed.bytes_in;
     record.tally.bytes_out = relayed.bytes_out;
-    record.close(front, if relayed.clean { Outcome::Served } else { Outcome::UpstreamReset });
+    record.close(front, outcome(relayed.ending));
 }
 
 impl Respond {

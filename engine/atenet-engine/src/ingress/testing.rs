@@ -66,7 +66,6 @@ impl Script {
 pub(super) struct Router {
     pub(super) script: Arc<Script>,
     /// Held for its life: without it the drain would begin.
-    #[allow(dead_code)]
     pub(super) control: DrainControl,
     pub(super) pki: Arc<Pki>,
     ingress: Ingress,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Method;
 use tokio::time::{Instant, timeout};
 
-use super::carry::Record;
+use super::carry::{Record, outcome};
 use super::connect::{OPENED_STATUS, raw_plan};
 use super::gateway::{Front, Reached};
 use super::{serve_http1, serve_http2};
@@ -131,5 +131,5 @@ async fn carry<S: Source, K: Sink>(
     record.tally.status = Some(OPENED_STATUS);
     record.tally.bytes_in = relayed.bytes_in;
     record.tally.bytes_out = relayed.bytes_out;
-    record.close(front, if relayed.clean { Outcome::Served } else { Outcome::UpstreamReset });
+    record.close(front, outcome(relayed.ending));
 }

@@ -3,6 +3,7 @@
 //! The HTTP/2 library flushes after each large frame; here a flush is the driver's to make, once a
 //! turn, so that many small frames of many streams share one TLS record and one system call.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,6 +65,33 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Corked<T> {
 impl<T: AsyncWrite + Unpin> Flusher<T> {
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.lock().poll_flush(cx)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Flusher<T> {
+    /// Ends our side, then reads what the peer still sends and throws it away; resolves at its end, or after
+    /// `limit` bytes. Closing a socket over unread bytes resets it, and a reset may overtake what was sent last.
+    pub(crate) async fn goodbye(&mut self, limit: usize) {
+        // Mostly done already; an error shows at the first read.
+        let _ended = poll_fn(|cx| {
+            let mut inner = self.0.lock();
+            ready!(inner.poll_flush(cx))?;
+            Pin::new(&mut inner.io).poll_shutdown(cx)
+        })
+        .await;
+        let mut page = [0; 4096];
+        let mut read = 0;
+        while read < limit {
+            let n = poll_fn(|cx| {
+                let mut buf = ReadBuf::new(&mut page);
+                ready!(Pin::new(&mut self.0.lock().io).poll_read(cx, &mut buf))?;
+                Poll::Ready(io::Result::Ok(buf.filled().len()))
+            });
+            match n.await {
+                Ok(n) if n > 0 => read += n,
+                _ => return,
+            }
+        }
     }
 }
 

@@ -17,6 +17,13 @@ pub fn reset_error(error: h2::Error) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
 }
 
+/// The HTTP/2 code of a failure that [`reset_error`] made of a stream's reset.
+#[must_use]
+pub fn reset_code(error: &io::Error) -> Option<u32> {
+    let error = error.get_ref()?.downcast_ref::<h2::Error>()?;
+    error.is_reset().then(|| error.reason().map(u32::from)).flatten()
+}
+
 /// The receiving half. The window opens again when the next chunk is asked for, that is when the
 /// one before has been dealt with.
 #[derive(Debug)]

@@ -1,16 +1,26 @@
 //! Bytes both ways between two streams, each direction ending on its own.
 
 use std::future::poll_fn;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use super::{Idle, Outbox, Sink, Source};
 
+/// What ended a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Both directions came to their own end.
+    Clean,
+    ClientBroke,
+    ActorBroke,
+    /// Nothing moved for too long.
+    Idle,
+}
+
 /// How a relay ended, and what it carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relayed {
-    pub clean: bool,
+    pub ending: Ending,
     /// From the client, to the client.
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -28,20 +38,28 @@ pub async fn relay<A: Source, B: Sink, C: Source, D: Sink>(
     let mut up = Direction::new(client.0);
     let mut down = Direction::new(actor.0);
     let both = poll_fn(|cx| {
-        let a = up.poll(cx, actor.1, &bytes_in, idle)?;
-        let b = down.poll(cx, client.1, &bytes_out, idle)?;
-        if a.is_ready() && b.is_ready() { Poll::Ready(io::Result::Ok(())) } else { Poll::Pending }
+        let by = |from: Ending, to: Ending| move |broken| if broken == Broken::Source { from } else { to };
+        let a = up.poll(cx, actor.1, &bytes_in, idle).map_err(by(Ending::ClientBroke, Ending::ActorBroke))?;
+        let b = down.poll(cx, client.1, &bytes_out, idle).map_err(by(Ending::ActorBroke, Ending::ClientBroke))?;
+        if a.is_ready() && b.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     });
-    let clean = tokio::select! {
+    let ending = tokio::select! {
         biased;
-        result = both => result.is_ok(),
-        () = idle.expired() => false,
+        result = both => result.err().unwrap_or(Ending::Clean),
+        () = idle.expired() => Ending::Idle,
     };
-    if !clean {
+    if ending != Ending::Clean {
         client.1.reset();
         actor.1.reset();
     }
-    Relayed { clean, bytes_in: bytes_in.load(Ordering::Relaxed), bytes_out: bytes_out.load(Ordering::Relaxed) }
+    Relayed { ending, bytes_in: bytes_in.load(Ordering::Relaxed), bytes_out: bytes_out.load(Ordering::Relaxed) }
+}
+
+/// Which end of a direction broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    Source,
+    Sink,
 }
 
 struct Direction<'a, S> {
@@ -62,7 +80,8 @@ impl<'a, S: Source> Direction<'a, S> {
         sink: &mut K,
         count: &AtomicU64,
         idle: &Idle,
-    ) -> Poll<io::Result<()>> {
+    ) -> Poll<Result<(), Broken>> {
+        let unsent = |_| Broken::Sink;
         if self.finished {
             return Poll::Ready(Ok(()));
         }
@@ -75,19 +94,16 @@ impl<'a, S: Source> Direction<'a, S> {
                     count.fetch_add(moved, Ordering::Relaxed);
                     idle.touch();
                 }
-                ready!(sent)?;
+                ready!(sent).map_err(unsent)?;
             }
             if self.ended {
-                ready!(sink.poll_end(cx))?;
+                ready!(sink.poll_end(cx)).map_err(unsent)?;
                 self.finished = true;
                 return Poll::Ready(Ok(()));
             }
-            let Poll::Ready(chunk) = self.source.poll_chunk(cx)? else {
+            let Poll::Ready(chunk) = self.source.poll_chunk(cx).map_err(|_| Broken::Source)? else {
                 // A peer that stopped reading tells us by a reset, also while nothing is sent.
-                return match sink.poll_broken(cx) {
-                    Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
-                    Poll::Pending => Poll::Pending,
-                };
+                return sink.poll_broken(cx).map(|()| Err(Broken::Sink));
             };
             self.ended = chunk.is_empty();
             self.out.push(chunk);

@@ -17,6 +17,33 @@ use rustls::{
 use super::{PeerName, TlsError};
 use crate::spiffe::{IdentityError, Purpose, SpiffeId, identity_of};
 
+/// The proof that a peer holds its key: the same for clients and servers, which rustls asks by two traits.
+macro_rules! handshake_signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            leaf: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls12_signature(message, leaf, signature, &self.provider.signature_verification_algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            leaf: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, leaf, signature, &self.provider.signature_verification_algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.provider.signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+
 fn refuse(error: IdentityError) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
 }
@@ -25,6 +52,7 @@ fn refuse(error: IdentityError) -> Error {
 pub(super) struct AllowedClients {
     chain: Arc<dyn ClientCertVerifier>,
     allowed: Option<Vec<SpiffeId>>,
+    provider: Arc<CryptoProvider>,
 }
 
 impl AllowedClients {
@@ -34,7 +62,8 @@ impl AllowedClients {
         allowed: Option<Vec<SpiffeId>>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, TlsError> {
-        Ok(Self { chain: chain_verifier(roots, path, provider)?, allowed })
+        let chain = chain_verifier(roots, path, provider.clone())?;
+        Ok(Self { chain, allowed, provider })
     }
 }
 
@@ -75,27 +104,7 @@ impl ClientCertVerifier for AllowedClients {
         Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls12_signature(message, leaf, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls13_signature(message, leaf, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
-    }
+    handshake_signatures!();
 }
 
 /// The one server that a connection is meant for.
@@ -153,25 +162,5 @@ impl ServerCertVerifier for PinnedServer {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, leaf, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        leaf: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, leaf, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+    handshake_signatures!();
 }

@@ -36,9 +36,11 @@ pub use self::actor_h2::{ActorH2, Heard, Spoken};
 /// A fresh connection may be told to go away while the first CONNECT is under way.
 const CONNECTIONS_TRIED: usize = 3;
 
-/// Windows of the tunnels: several streams fill the connection's before one slow reader can.
-pub const STREAM_WINDOW: u32 = 4 << 20;
-pub const CONNECTION_WINDOW: u32 = 16 << 20;
+/// What an actor may send on one stream before its client took it.
+pub const STREAM_WINDOW: u32 = 512 << 10;
+/// And on all of a worker's: as many whole windows as atunnel allows streams, so that no number of slow readers holds
+/// up the others.
+pub const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
 
 /// Why no tunnel was opened. Nothing of the request has been sent in any of these.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -122,6 +124,13 @@ impl TunnelClient {
     /// Keeps a connection whose last exchange ended cleanly.
     pub fn put_idle(&self, conn: ActorConn) {
         self.0.idle.put(conn);
+    }
+
+    /// Ends, in order, every connection to an actor that carries nothing now. Those in use are kept no longer than
+    /// their exchange if whoever uses them does not put them back.
+    pub fn end_idle(&self) {
+        self.0.idle.sweep(Duration::ZERO);
+        self.0.shared.sweep(Duration::ZERO);
     }
 
     /// The open HTTP/2 connection to this activation's port, if one lives.

@@ -9,7 +9,6 @@
 mod accept;
 mod activation;
 mod admit;
-mod authority;
 mod buffers;
 mod decline;
 mod dial;
@@ -44,7 +43,6 @@ use crate::drain::{self, Drain, DrainControl};
 use crate::error::EngineError;
 use crate::tls::{ClientAuth, ServerTls};
 
-pub(crate) use self::authority::connect_port;
 pub use self::decline::STALE_HEADER;
 pub use self::stats::{ActorStats, ConnectionStats, Stats, TunnelStats};
 

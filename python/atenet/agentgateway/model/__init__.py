@@ -4,7 +4,7 @@ Keys are camelCase as in the file; unknown ones are errors. Fields marked `unuse
 read so that one file can drive either program, and named in a notice when they are set.
 """
 
-from atenet.agentgateway.model.base import Part, unused_keys
+from atenet.agentgateway.model.base import Part, is_unused, unused_keys
 from atenet.agentgateway.model.document import AgentGatewayConfig
 
-__all__ = ["AgentGatewayConfig", "Part", "unused_keys"]
+__all__ = ["AgentGatewayConfig", "Part", "is_unused", "unused_keys"]

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-__all__ = ["UNKNOWN_KEYS", "Part", "unused", "unused_keys"]
+__all__ = ["UNKNOWN_KEYS", "Part", "is_unused", "unused", "unused_keys"]
 
 UNKNOWN_KEYS = "unknown_keys"  # the error type; ctx["keys"] maps each key to its hint
 _UNUSED = "x-atenet-unused"
@@ -51,12 +52,17 @@ def unused(default: Any = None) -> Any:
     return Field(default, json_schema_extra={_UNUSED: True})
 
 
+def is_unused(field: FieldInfo) -> bool:
+    """Whether the field was made by `unused`."""
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get(_UNUSED))
+
+
 def unused_keys(part: Part, path: str = "") -> Iterator[str]:
     """Paths of the keys that are set in the file and have no effect here."""
     for name, field in type(part).model_fields.items():
         here = f"{path}.{field.alias or name}".lstrip(".")
-        extra = field.json_schema_extra
-        if isinstance(extra, dict) and extra.get(_UNUSED):
+        if is_unused(field):
             if name in part.model_fields_set:
                 yield here
         else:

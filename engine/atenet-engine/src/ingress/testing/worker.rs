@@ -43,10 +43,8 @@ pub(in crate::ingress) enum Answer {
     Stale,
     Status(u16),
     /// Never answered.
-    #[allow(dead_code)]
     Silent,
     /// The connection is told to go away; this stream is not served.
-    #[allow(dead_code)]
     GoAway,
 }
 
@@ -92,7 +90,6 @@ impl Worker {
     }
 
     /// Every connection that is open now is told to go away, politely.
-    #[allow(dead_code)]
     pub(in crate::ingress) fn go_away(&self) {
         self.goaway.send_modify(|n| *n += 1);
     }

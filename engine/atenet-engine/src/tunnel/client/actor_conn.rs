@@ -1,16 +1,22 @@
 //! An HTTP/1.1 connection to an actor, inside a tunnel.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Tunnel;
 use super::connection::{Connection, Slot};
 use crate::assignment::Assignment;
 use crate::http1::Reader;
-use crate::pipe::{H2Sink, H2Source, Outbox};
+use crate::pipe::{H2Sink, H2Source, Outbox, Sink};
 use crate::telemetry::Open;
+
+/// How long an actor may take to end its side of a connection that we ended.
+pub(super) const LINGER: Duration = Duration::from_secs(5);
+const UNDUE_CHUNKS: u32 = 16;
 
 /// Lives for one activation of one actor, and carries one exchange at a time.
 pub struct ActorConn {
@@ -52,6 +58,32 @@ impl ActorConn {
     #[must_use]
     pub fn worker_lives(&self) -> bool {
         self.connection.usable()
+    }
+
+    /// Ends it in order: what the actor was sent reaches it, then an end, and never a reset behind that.
+    ///
+    /// Must run inside a tokio runtime.
+    pub fn finish(mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        let ended = self.out.is_empty() && matches!(self.sink.poll_end(&mut cx), Poll::Ready(Ok(())));
+        // An actor that has ended as well needs no waiting for: the stream is closed.
+        if ended && matches!(self.reader.poll_raw(&mut cx), Poll::Pending) {
+            tokio::spawn(self.linger());
+        }
+    }
+
+    /// Waits for the actor's own end; dropping the stream before it would be a reset.
+    async fn linger(mut self) {
+        let ends = async {
+            // Nothing is due any more; an actor that speaks all the same is not listened to for long.
+            for _ in 0..UNDUE_CHUNKS {
+                match poll_fn(|cx| self.reader.poll_raw(cx)).await {
+                    Ok(chunk) if !chunk.is_empty() => {}
+                    _ => return,
+                }
+            }
+        };
+        let _too_long = timeout(LINGER, ends).await;
     }
 
     /// Whether it can carry another exchange: nothing unread, neither side ended, and the worker's

@@ -4,13 +4,15 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
+use super::actor_conn::LINGER;
 use super::connection::{Connection, Slot};
 use super::{CONNECTION_WINDOW, STREAM_WINDOW, Tunnel};
 use crate::assignment::Assignment;
@@ -99,7 +101,7 @@ impl Heard {
 
     /// The stream, its first byte noted here.
     pub(crate) fn noting<T: AsyncRead + AsyncWrite + Unpin>(self: &Arc<Self>, stream: T) -> Noting<T> {
-        Noting { stream, heard: self.clone() }
+        Noting { stream, heard: self.clone(), linger: None }
     }
 
     #[must_use]
@@ -121,6 +123,8 @@ impl Heard {
 pub(crate) struct Noting<T> {
     stream: T,
     heard: Arc<Heard>,
+    /// Set once our side has ended: how long the actor's end is waited for.
+    linger: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Noting<T> {
@@ -134,7 +138,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Noting<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Noting<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Noting<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
@@ -143,8 +147,22 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Noting<T> {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
+    /// Ends our side, then waits for the actor's: dropping the stream before that would reset it.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let this = &mut *self;
+        if this.linger.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
+        }
+        let linger = this.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        let mut page = [0; 1024];
+        while linger.as_mut().poll(cx).is_pending() {
+            let mut undue = ReadBuf::new(&mut page);
+            ready!(Pin::new(&mut this.stream).poll_read(cx, &mut undue))?;
+            if undue.filled().is_empty() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -64,35 +64,44 @@ impl IdleConns {
                 conn.reused = true;
                 return Some(conn);
             }
+            conn.finish();
         }
     }
 
     pub(super) fn put(&self, mut conn: ActorConn) {
         conn.idle_since = Instant::now();
-        let key = Key { assignment: conn.assignment.clone(), port: conn.port };
-        let mut conns = self.conns.lock();
-        if conns.total >= MAX_TOTAL {
-            return;
-        }
-        let list = conns.by_key.entry(key).or_default();
-        if list.len() < MAX_PER_KEY {
-            list.push(conn);
-            conns.total += 1;
+        if let Some(surplus) = self.keep(conn) {
+            surplus.finish();
         }
     }
 
-    /// Drops what is too old or no longer lives.
-    fn sweep(&self) {
+    /// Gives back what there is no room for.
+    fn keep(&self, conn: ActorConn) -> Option<ActorConn> {
+        let key = Key { assignment: conn.assignment.clone(), port: conn.port };
+        let mut conns = self.conns.lock();
+        if conns.total >= MAX_TOTAL {
+            return Some(conn);
+        }
+        let list = conns.by_key.entry(key).or_default();
+        if list.len() >= MAX_PER_KEY {
+            return Some(conn);
+        }
+        list.push(conn);
+        conns.total += 1;
+        None
+    }
+
+    /// Ends what is older than `max_age` or no longer lives.
+    pub(super) fn sweep(&self, max_age: Duration) {
         let mut dropped = Vec::new();
         let mut conns = self.conns.lock();
         conns.by_key.retain(|_, list| {
-            dropped.extend(list.extract_if(.., |conn| conn.idle_since.elapsed() >= self.max_age || !conn.is_live()));
+            dropped.extend(list.extract_if(.., |conn| conn.idle_since.elapsed() >= max_age || !conn.is_live()));
             !list.is_empty()
         });
         conns.total -= dropped.len();
         drop(conns);
-        // Resets go out without the lock.
-        drop(dropped);
+        dropped.into_iter().for_each(ActorConn::finish);
     }
 }
 
@@ -103,8 +112,8 @@ pub(super) fn spawn_sweeper(client: &Arc<Inner>) {
         loop {
             sleep(SWEEP).await;
             let Some(client) = client.upgrade() else { return };
-            client.idle.sweep();
-            client.shared.sweep();
+            client.idle.sweep(client.idle.max_age);
+            client.shared.sweep(client.shared.max_age);
             client.workers.lock().retain(|_, worker| Arc::strong_count(worker) > 1 || !worker.is_vacant());
         }
     });

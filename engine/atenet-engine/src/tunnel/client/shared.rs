@@ -12,7 +12,7 @@ use super::idle::Key;
 use crate::assignment::Assignment;
 
 pub(super) struct SharedConns {
-    max_age: Duration,
+    pub(super) max_age: Duration,
     by_key: Mutex<HashMap<Key, Entry>>,
 }
 
@@ -44,12 +44,13 @@ impl SharedConns {
         self.by_key.lock().insert(key, Entry { conn, used: Instant::now() });
     }
 
-    pub(super) fn sweep(&self) {
+    /// Lets go of what was not used for `max_age` or no longer lives.
+    pub(super) fn sweep(&self, max_age: Duration) {
         self.by_key.lock().retain(|_, entry| {
             if entry.conn.is_used() {
                 entry.used = Instant::now();
             }
-            entry.conn.is_live() && entry.used.elapsed() < self.max_age
+            entry.conn.is_live() && entry.used.elapsed() < max_age
         });
     }
 }

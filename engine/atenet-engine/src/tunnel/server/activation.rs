@@ -22,8 +22,10 @@ use crate::actor_ref::ActorRef;
 #[repr(u8)]
 pub(super) enum Phase {
     Open,
-    /// Nothing new; what runs may end by itself.
+    /// Nothing new; what is open goes on, kept connections included: a request may be on its way on one.
     Closing,
+    /// What is only kept ends now, and what runs may end by itself.
+    Ending,
     /// What is left is reset.
     Cut,
 }
@@ -110,6 +112,7 @@ impl Activation {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Open,
             1 => Phase::Closing,
+            2 => Phase::Ending,
             _ => Phase::Cut,
         }
     }
@@ -215,6 +218,11 @@ impl Tunnel {
     pub(super) fn answered(&mut self, bytes: &Bytes) {
         self.usage.answered(bytes);
         self.settle();
+    }
+
+    /// Whether it is kept for a next request: one was answered, and none is in flight.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.usage.rests()
     }
 
     fn settle(&mut self) {

@@ -1,10 +1,10 @@
 //! Whether a request opens a tunnel: the method, then the actor, then the port.
 
 use super::activation::Tunnel;
-use super::authority::connect_port;
 use super::decline::Decline;
 use super::table::Table;
 use crate::actor_ref::ActorRef;
+use crate::authority::connect_port;
 
 /// What of a request decides; the same for both HTTP versions.
 pub(super) struct Ask<'a, T> {

@@ -171,7 +171,7 @@ impl Http1Side {
         match ending {
             // The actor's end is sent already; what is left is to wait for the router's.
             Ending::Finished | Ending::RouterReset => {}
-            Ending::ActorDone => drop(timeout(GOODBYE_TIME, drop_unread(&mut self.io)).await),
+            Ending::ActorDone | Ending::Rested => drop(timeout(GOODBYE_TIME, drop_unread(&mut self.io)).await),
             Ending::ActorReset | Ending::Cut => {
                 // RST without close_notify, so that it cannot pass for the end of the bytes.
                 let _dead_already = SockRef::from(self.io.get_ref().0).set_linger(Some(Duration::ZERO));

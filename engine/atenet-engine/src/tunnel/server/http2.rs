@@ -20,12 +20,13 @@ use super::{Shared, log};
 use crate::actor_ref::TARGET_HEADER;
 
 /// What the router may send on one stream before the actor took it.
-const STREAM_WINDOW: u32 = 4 << 20;
-/// And on all streams of a connection: several slow actors must not stall the others.
-const CONNECTION_WINDOW: u32 = 16 << 20;
+const STREAM_WINDOW: u32 = 512 << 10;
+/// And on all streams of a connection: every stream's whole window, so that however many actors stop reading, none of
+/// the others is held up. Past the streams' limit the router opens another connection.
+const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// Larger frames mean less work per byte; this still lets streams take turns often.
 const FRAME: u32 = 64 << 10;
-const MAX_STREAMS: u32 = 4096;
+const MAX_STREAMS: u32 = 256;
 /// What one stream may have queued for the router.
 const SEND_BUFFER: usize = 256 << 10;
 const HEAD: u32 = 16 << 10;
@@ -157,7 +158,7 @@ impl Http2Side {
     /// whatever is still queued.
     fn end(&mut self, ending: Ending) {
         match ending {
-            Ending::Finished | Ending::ActorDone | Ending::RouterReset => {}
+            Ending::Finished | Ending::ActorDone | Ending::Rested | Ending::RouterReset => {}
             Ending::ActorReset => self.send.send_reset(Reason::CONNECT_ERROR),
             Ending::Cut => self.send.send_reset(Reason::CANCEL),
         }

@@ -51,6 +51,8 @@ pub(super) enum Ending {
     ActorDone,
     ActorReset,
     RouterReset,
+    /// The activation is ending, and nothing was under way.
+    Rested,
     /// The activation ended.
     Cut,
 }
@@ -63,6 +65,7 @@ impl Ending {
             Self::ActorDone => "actor_done",
             Self::ActorReset => "actor_reset",
             Self::RouterReset => "router_reset",
+            Self::Rested => "rested",
             Self::Cut => "deactivated",
         }
     }
@@ -82,6 +85,8 @@ pub(super) struct Relay<S> {
     actor: TcpStream,
     tunnel: Tunnel,
     pool: Pool,
+    /// Nothing is carried any more; the end is on its way to the router.
+    resting: bool,
     /// Taken from the router, not yet by the actor.
     chunk: Bytes,
     upload_done: bool,
@@ -99,6 +104,7 @@ impl<S: RouterSide> Relay<S> {
             actor,
             tunnel,
             pool,
+            resting: false,
             chunk: Bytes::new(),
             upload_done: false,
             download: Download::Open,
@@ -118,8 +124,12 @@ impl<S: RouterSide> Relay<S> {
     }
 
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
-        if self.tunnel.poll_phase(cx) == Phase::Cut {
+        let phase = self.tunnel.poll_phase(cx);
+        if phase == Phase::Cut {
             return Poll::Ready(Ending::Cut);
+        }
+        if self.resting {
+            return self.poll_rest(cx);
         }
         if let Poll::Ready(Err(ending)) = self.poll_upload(cx) {
             return Poll::Ready(ending);
@@ -130,11 +140,20 @@ impl<S: RouterSide> Relay<S> {
         if self.upload_done && self.download == Download::Done {
             return Poll::Ready(Ending::Finished);
         }
+        if phase == Phase::Ending && self.chunk.is_empty() && self.tunnel.is_at_rest() {
+            // Behind the last byte of the last answer. The actor's socket is closed with the relay.
+            self.resting = true;
+            return self.poll_rest(cx);
+        }
         // While bytes wait for the actor, or after the router's end, nobody else asks.
         if (self.upload_done || !self.chunk.is_empty()) && self.router.poll_broken(cx).is_ready() {
             return Poll::Ready(Ending::RouterReset);
         }
         Poll::Pending
+    }
+
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
+        self.router.poll_finish(cx).map(|sent| if sent.is_ok() { Ending::Rested } else { Ending::RouterReset })
     }
 
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ending>> {

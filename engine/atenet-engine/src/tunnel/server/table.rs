@@ -47,7 +47,7 @@ impl Table {
     pub(super) async fn deactivate(&self, actor: &ActorRef, uid: &str, grace: Duration) -> bool {
         let (was_active, ending) = self.remove(actor, uid);
         let Some(activation) = ending else { return false };
-        activation.advance(Phase::Closing);
+        activation.advance(Phase::Ending);
         if timeout(grace, activation.empty()).await.is_err() {
             activation.advance(Phase::Cut);
             activation.empty().await;

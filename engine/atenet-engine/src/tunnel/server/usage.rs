@@ -57,6 +57,16 @@ impl Usage {
         }
     }
 
+    /// Whether requests were answered and none is in flight. Before the first one silence says nothing: it may be on
+    /// its way.
+    pub(super) fn rests(&self) -> bool {
+        match &self.0 {
+            State::Http1(http1) => http1.response.is_none(),
+            State::Http2(streams) => streams.all_answered(),
+            State::Fresh(_) | State::Opaque => false,
+        }
+    }
+
     /// The router sent this.
     pub(super) fn asked(&mut self, bytes: &[u8]) {
         match &mut self.0 {

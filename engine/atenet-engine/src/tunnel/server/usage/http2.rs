@@ -22,6 +22,11 @@ impl Streams {
         !self.open.is_empty()
     }
 
+    /// Whether there was a stream, and none is open.
+    pub(super) fn all_answered(&self) -> bool {
+        self.last > 0 && self.open.is_empty()
+    }
+
     pub(super) fn asked(&mut self, bytes: &[u8]) {
         let Self { open, last, up, .. } = self;
         up.feed(bytes, |frame| match frame.kind {

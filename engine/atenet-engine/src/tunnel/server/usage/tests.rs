@@ -102,3 +102,33 @@ fn an_http2_connection_is_as_busy_as_its_streams() {
     let trailers = frame(1, 5, 1, b"trailers");
     assert!(!told(&[('>', &begin), ('<', &end), ('>', &trailers)]), "trailers begin nothing");
 }
+
+/// Whether the tunnel is only kept, after these.
+fn rests(transcript: &[(char, &[u8])]) -> bool {
+    let mut usage = Usage::new();
+    for (way, bytes) in transcript {
+        if *way == '>' { usage.asked(bytes) } else { usage.answered(&Bytes::copy_from_slice(bytes)) }
+    }
+    usage.rests()
+}
+
+#[test]
+fn a_tunnel_is_at_rest_between_an_answer_and_the_next_request() {
+    assert!(!rests(&[]), "its first request may be on the way");
+    assert!(!rests(&[GET]));
+    assert!(rests(&[GET, OK]));
+    assert!(!rests(&[GET, OK, GET]));
+    assert!(!rests(&[('<', b"220 ready\r\n")]), "another protocol");
+    assert!(!rests(&[('>', b"\x16\x03\x01"), ('<', b"\x16\x03\x03")]), "TLS");
+    let upgrade: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    assert!(!rests(&[('>', upgrade), ('<', b"HTTP/1.1 101 Switching Protocols\r\n\r\n")]));
+}
+
+#[test]
+fn an_http2_connection_is_at_rest_once_its_streams_were_answered() {
+    let headers: &[u8] = b"\0\0\x01\x01\x05\0\0\0\x01\x82";
+    let answer: &[u8] = b"\0\0\x01\x01\x05\0\0\0\x01\x88";
+    assert!(!rests(&[('>', PREFACE)]));
+    assert!(!rests(&[('>', PREFACE), ('>', headers)]));
+    assert!(rests(&[('>', PREFACE), ('>', headers), ('<', answer)]));
+}

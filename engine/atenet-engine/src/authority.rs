@@ -1,4 +1,4 @@
-//! The port that a CONNECT names. The host half is the router's affair and is ignored.
+//! The port that a CONNECT names. The host half says nothing here.
 
 /// The port of `host:port`, `[v6]:port` or `:port`; `None` when there is none from 1 to 65535 in plain digits.
 pub(crate) fn connect_port(authority: &[u8]) -> Option<u16> {
