@@ -81,10 +81,9 @@ DIFFERENCES = (
         waits=True,
     ),
     _envoy("test_an_answer_before_the_end_of_the_upload_comes_through", _UPLOAD),
-    _envoy("test_an_upload_runs_on_after_the_actor_answered_and_closed_its_side", _UPLOAD),
     _envoy(
         "test_an_upload_runs_on_after_the_actor_answered_and_closed_its_side",
-        "an upload ends when the actor has answered in full",
+        _UPLOAD,
         waits=True,
     ),
     _envoy(
