@@ -8,6 +8,7 @@ themselves; memory of the process beside Envoy, and what it uses when idle.
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import time
 from pathlib import Path
@@ -42,6 +43,7 @@ _IDLE_SECONDS = 10.0
 
 
 def take() -> Outcome:
+    busy = os.getloadavg()[0]
     with bench() as made:
         ip = worker_address()
         far = made.stack.enter_context(
@@ -67,6 +69,8 @@ def take() -> Outcome:
         alone = in_turns([lambda: _observed(ours, 1), lambda: _observed(peer, 1)], _FEWER)
         resident = _beside(ours.router)
     also = {
+        # What else the machine had to do: it slows ours more, which takes more of a core.
+        "load average before": busy,
         "actors asked for in turn": _ACTORS,
         "one actor": {
             "ours": median(alone, 0, "rps"),
