@@ -1,6 +1,7 @@
 """P-09: fifty requests at a sleeping actor, milliseconds from the end of its resume to the last answer.
 
-Every run wakes another actor. Also with 1 024 requests, as many as may be parked.
+Every run wakes another actor. Also with 1 024 requests, as many as may be parked; and how fast the resolver alone
+answers from its cache, takes one more caller on board and wakes 1 024 of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from benchmarks.path.gate import Gate, gate
 from benchmarks.path.metrics import sample
 from benchmarks.path.ours import router, worker, worker_address
 from benchmarks.path.program import until
+from benchmarks.path.resolver import resolver_alone
 from benchmarks.path.turns import bench
 from benchmarks.path.worker import actor
 from benchmarks.result import Outcome
@@ -37,7 +39,11 @@ def take() -> Outcome:
         runs = [{"value": _burst(bound, control, next(names), _FIFTY)} for _ in range(_RUNS)]
         many = [_burst(bound, control, next(names), _MANY) for _ in range(_MANY_RUNS)]
     value = statistics.median(run["value"] for run in runs)
-    also = {"setup": SETUP, f"{_MANY} requests, ms": many}
+    also = {
+        "setup": SETUP,
+        f"{_MANY} requests, each with a tunnel to open, ms": many,
+        "the resolver alone": resolver_alone(),
+    }
     return Outcome(value=value, ours=value, runs=runs, also=also, versions=versions())
 
 

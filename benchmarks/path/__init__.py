@@ -8,6 +8,7 @@ origin.py    the tiny actor: nginx
 ours.py      router and atunnel     control.py, worker.py  processes of theirs
 envoys.py    the same two hops in Envoy      haproxies.py  and in HAProxy
 load.py      wrk and h2load         clients.py  idle and waiting connections
+resolver.py  the engine's resolver alone
 gate.py      a control plane that the measure holds back      metrics.py  one number of /metrics
 sides.py     what is common to all sides      turns.py, compared.py, against_envoy.py  runs in turns, ratios
 ```

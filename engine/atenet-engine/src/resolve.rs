@@ -97,7 +97,8 @@ impl Resolver {
         self.inner.telemetry.cache_miss();
         match flight::board(&self.inner, actor, trace.header()) {
             Boarding::Landed(entry) => Ok(cached(entry)),
-            Boarding::Seat(seat) => self.ride(seat, trace).await,
+            // Boxed: a request that finds its actor in the cache needs none of it.
+            Boarding::Seat(seat) => Box::pin(self.ride(seat, trace)).await,
         }
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,14 +11,31 @@ import click
 
 from atenet import __version__
 from atenet.agentgateway.settings import Settings
-from atenet.cli.router import router
-from atenet.credentials.settings import CredentialsSettings
 from atenet.flags import options_for
 
 __all__ = ["atenet", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+# A process holds no other one's code in memory: name -> (module, its click object).
+_ELSEWHERE = {
+    "credentials": ("atenet.cli.credentials", "credentials"),
+    "router": ("atenet.cli.router", "router"),
+}
+
+
+class _Processes(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module, name = _ELSEWHERE[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=_Processes, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="atenet")
 def atenet() -> None:
     """The networking layer of Agent Substrate: the dataplane's processes."""
@@ -50,22 +68,6 @@ def agentgateway(settings: Settings, file: Path, validate: bool) -> None:
             click.echo(f"{file}: {key} has no effect here", err=True)
         return
     daemon.run("agentgateway", checked.log_level, lambda stop: run(checked, settings, stop))
-
-
-@atenet.command()
-@options_for(CredentialsSettings)
-def credentials(settings: CredentialsSettings) -> None:
-    """A credential provider: gives the egress gateway secrets from files and variables.
-
-    An actor's rules reach only what stands under its own atespace. Logs go to stderr as JSON lines.
-    """
-    from atenet import daemon
-    from atenet.credentials.process import serve
-
-    daemon.run("credentials", settings.log_level, lambda stop: serve(settings, stop))
-
-
-atenet.add_command(router)
 
 
 def main() -> NoReturn:

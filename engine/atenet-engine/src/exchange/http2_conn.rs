@@ -127,8 +127,9 @@ async fn turn<T: AsyncRead + AsyncWrite + Unpin>(
 ) -> Turn {
     let next = poll_fn(|cx| {
         let accepted = connection.poll_accept(cx);
-        // Everything that one turn produced leaves in one write.
-        let flushed = flusher.poll_flush(cx);
+        // Everything that one turn of all streams produced leaves in one write.
+        let over = matches!(accepted, Poll::Ready(None | Some(Err(_))));
+        let flushed = if over { flusher.poll_flush(cx) } else { flusher.poll_flush_late(cx) };
         match (accepted, flushed) {
             (Poll::Ready(Some(Ok(stream))), _) => Poll::Ready(Turn::Stream(Box::new(stream))),
             (Poll::Ready(_), _) | (_, Poll::Ready(Err(_))) => Poll::Ready(Turn::Over),

@@ -117,7 +117,7 @@ pub(super) async fn carry<B: RequestBody, R: Responder>(
             }
             let client = (body, &mut *responder);
             if plan.grpc {
-                grpc::attempt(front, &plan, request, client, scratch, &mut record).await
+                Box::pin(grpc::attempt(front, &plan, request, client, scratch, &mut record)).await
             } else {
                 attempt(front, &plan, request, client, scratch, &mut record).await
             }

@@ -169,7 +169,8 @@ impl Gateway {
             let spent = first_attempt.get_or_insert_with(Instant::now).elapsed();
             let next = match attempts.admit(&resolved.assignment, spent) {
                 Err(next) => next,
-                Ok(()) => match self.tunnels.open(&resolved.assignment, plan.port).await {
+                // Boxed, as all that is rare: what a request holds while it is carried stays small.
+                Ok(()) => match Box::pin(self.tunnels.open(&resolved.assignment, plan.port)).await {
                     Ok(tunnel) => return Ok(Reached { to: make(tunnel, &resolved), resolved }),
                     Err(error) => {
                         note_failure(plan, &resolved, &error);

@@ -26,8 +26,9 @@ pub(super) async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send>(front: Front
     http2_conn::serve(limits, &drain, io, true, |stream, counted| {
         let (front, guard) = (front.clone(), front.gateway.drain.guard());
         tokio::spawn(async move {
+            // A task is moved several times on its way to the runtime; a box is small.
             tokio::select! {
-                () = request(&front, stream) => {}
+                () = Box::pin(request(&front, stream)) => {}
                 () = front.gateway.drain.forced() => {}
             }
             drop((counted, guard));
@@ -43,27 +44,27 @@ async fn request(front: &Front, (request, respond): Stream) {
     drop(parts);
     let mut respond = Respond::new(respond);
     let mut scratch = Scratch::new(front);
-    match asked {
-        Ok(Ask::WebSocket) => websocket(front, head, stream, respond, scratch).await,
+    let framing = match asked {
+        Ok(Ask::WebSocket) => return Box::pin(websocket(front, head, stream, respond, scratch)).await,
         Ok(Ask::Connect { .. }) => {
             head.method = Method::CONNECT;
-            plain(front, head, Ok(Framing::Empty), stream, &mut respond, &mut scratch).await;
+            Ok(Framing::Empty)
         }
-        Ok(Ask::Request(framing)) => plain(front, head, Ok(framing), stream, &mut respond, &mut scratch).await,
-        Err(error) => plain(front, head, Err(error), stream, &mut respond, &mut scratch).await,
-    }
+        Ok(Ask::Request(framing)) => Ok(framing),
+        Err(error) => Err(error),
+    };
+    plain(front, &mut head, framing, stream, (&mut respond, &mut scratch)).await;
 }
 
 async fn plain(
     front: &Front,
-    mut head: RequestHead,
+    head: &mut RequestHead,
     framing: Result<Framing, HeadError>,
     stream: h2::RecvStream,
-    respond: &mut Respond,
-    scratch: &mut Scratch,
+    (respond, scratch): (&mut Respond, &mut Scratch),
 ) {
     let mut body = Body::new(stream);
-    let carried = carry(front, &mut head, framing, (&mut body, respond), scratch).await;
+    let carried = carry(front, head, framing, (&mut body, respond), scratch).await;
     // An HTTP/2 request cannot ask for a switch, so there is none to follow.
     if let Carried::Switched(_, record) = carried {
         record.close(front, Outcome::Refused(Refusal::ActorConnectFailed));

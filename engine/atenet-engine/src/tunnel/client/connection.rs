@@ -162,8 +162,8 @@ async fn drive(
 ) {
     let moved = poll_fn(|cx| {
         let done = std::pin::Pin::new(&mut driver).poll(cx);
-        // Everything that one turn produced leaves in one write.
-        let flushed = flusher.poll_flush(cx);
+        // Everything that one turn of all streams produced leaves in one write.
+        let flushed = if done.is_ready() { flusher.poll_flush(cx) } else { flusher.poll_flush_late(cx) };
         match (done, flushed) {
             (Poll::Ready(result), _) => Poll::Ready(result.map_err(|e| e.to_string())),
             (_, Poll::Ready(Err(error))) => Poll::Ready(Err(error.to_string())),

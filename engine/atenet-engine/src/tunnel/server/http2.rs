@@ -1,6 +1,8 @@
 //! One HTTP/2 connection of the router: many tunnels, each a CONNECT stream.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -18,6 +20,7 @@ use super::dial::dial;
 use super::relay::{Broken, Ending, Relay, RouterSide};
 use super::{Shared, log};
 use crate::actor_ref::TARGET_HEADER;
+use crate::pipe::{Corked, Flusher};
 
 /// What the router may send on one stream before the actor took it.
 const STREAM_WINDOW: u32 = 512 << 10;
@@ -34,14 +37,26 @@ const HEAD: u32 = 16 << 10;
 /// connection, so it is more than the library's 20.
 const RESET_BACKLOG: usize = 1024;
 
+type Accepted = Option<Result<(Request<RecvStream>, SendResponse<Bytes>), String>>;
+
 /// Serves until the router closes, or the server stops.
 pub(super) async fn serve<T>(io: T, router: SocketAddr, shared: Arc<Shared>)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let handshake = settings().handshake::<_, Bytes>(io);
+    let (io, mut flusher, _) = Corked::new(io);
+    let handshake = async {
+        let mut handshake = pin!(settings().handshake::<_, Bytes>(io));
+        poll_fn(|cx| {
+            let done = handshake.as_mut().poll(cx);
+            // A broken stream shows to the handshake as well.
+            let _settings_out = flusher.poll_flush(cx);
+            done
+        })
+        .await
+    };
     match timeout(HANDSHAKE_LIMIT, handshake).await {
-        Ok(Ok(connection)) => accept_streams(connection, router, shared).await,
+        Ok(Ok(connection)) => accept_streams(connection, flusher, router, shared).await,
         Ok(Err(error)) => tracing::debug!(%router, %error, "HTTP/2 handshake failed"),
         Err(_elapsed) => tracing::debug!(%router, "HTTP/2 handshake took too long"),
     }
@@ -60,8 +75,12 @@ fn settings() -> Builder {
     builder
 }
 
-async fn accept_streams<T>(mut connection: Connection<T, Bytes>, router: SocketAddr, shared: Arc<Shared>)
-where
+async fn accept_streams<T>(
+    mut connection: Connection<Corked<T>, Bytes>,
+    mut flusher: Flusher<T>,
+    router: SocketAddr,
+    shared: Arc<Shared>,
+) where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let drain = shared.drain.clone();
@@ -75,7 +94,7 @@ where
                 told = true;
                 connection.graceful_shutdown();
             }
-            accepted = connection.accept() => match accepted {
+            accepted = accept(&mut connection, &mut flusher) => match accepted {
                 Some(Ok((request, respond))) => {
                     tokio::spawn(tunnel(request, respond, router, shared.clone()));
                 }
@@ -87,6 +106,23 @@ where
             }
         }
     }
+}
+
+/// The next stream; meanwhile everything that one turn of all streams produced leaves in one write.
+async fn accept<T>(connection: &mut Connection<Corked<T>, Bytes>, flusher: &mut Flusher<T>) -> Accepted
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    poll_fn(|cx| {
+        let accepted = connection.poll_accept(cx);
+        let over = matches!(accepted, Poll::Ready(None | Some(Err(_))));
+        let flushed = if over { flusher.poll_flush(cx) } else { flusher.poll_flush_late(cx) };
+        match (accepted, flushed) {
+            (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Some(Err(error.to_string()))),
+            (accepted, _) => accepted.map(|next| next.map(|stream| stream.map_err(|error| error.to_string()))),
+        }
+    })
+    .await
 }
 
 async fn tunnel(
@@ -103,7 +139,7 @@ async fn tunnel(
             let dialled = tokio::select! {
                 biased;
                 // The client gave up while the actor was dialled.
-                _reset = std::future::poll_fn(|cx| respond.poll_reset(cx)) => return,
+                _reset = poll_fn(|cx| respond.poll_reset(cx)) => return,
                 dialled = dial(&tunnel, port, shared.dial) => dialled,
             };
             dialled.map(|actor| (actor, tunnel, port))
