@@ -109,7 +109,7 @@ def h2load_at(url: str, rate: float, *, seconds: int = 4) -> Load:
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "requests.tsv"
         size = [f"-c{CONNECTIONS}", f"--rps={rate / CONNECTIONS:.3f}", f"-D{seconds}"]
-        words = ["h2load", "-t1", "--h1", *size, f"--log-file={log}"]
+        words = ["h2load", "-t1", "--h1", *size, "--warm-up-time=1", f"--log-file={log}"]
         out, cores = _run([*words, "-H", f"{_HEADER}: {ATESPACE}/agent-0", url])
         took = sorted(int(line.split("\t")[2]) for line in log.read_text().splitlines())
     load = h2load_said(out, cores)
