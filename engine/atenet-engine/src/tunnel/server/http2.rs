@@ -89,7 +89,11 @@ async fn accept_streams<T>(
     let mut told = false;
     loop {
         tokio::select! {
-            () = &mut forced => return,
+            () = &mut forced => {
+                // The last resets may still wait for their turn.
+                let _as_far_as_it_goes = poll_fn(|cx| Poll::Ready(flusher.poll_flush(cx))).await;
+                return;
+            }
             () = &mut draining, if !told => {
                 told = true;
                 connection.graceful_shutdown();
