@@ -74,7 +74,8 @@ async def test_an_actor_that_thinks_in_silence_is_in_use_and_a_kept_connection_i
     ending = asyncio.create_task(worker.deactivate("a", grace=60.0))
     actor.release()
     assert await router.receive(tunnel, len(WHOLE)) == WHOLE
-    await router.send(tunnel, b"", end=True)
+    # Behind its answer the connection ends by itself.
+    await router.ended(tunnel)
     await asyncio.wait_for(ending, 30)
 
 
