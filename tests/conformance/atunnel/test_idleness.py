@@ -1,8 +1,10 @@
 """When an actor is idle, and that its ingress closes in one step with finding that out: T-05."""
 
 import asyncio
+import contextlib
 
 import pytest
+from h2.exceptions import StreamClosedError
 
 from tests.conformance.atunnel.conftest import Serve, Worker, eventually
 from tests.support.actor_network import ActorNetwork
@@ -127,7 +129,9 @@ async def test_no_request_comes_between_the_question_and_the_answer(
             if answer.status == 200:
                 await router.send(answer, GET)
                 assert await router.receive(answer, len(WHOLE)) == WHOLE
-                await router.send(answer, b"", end=True)
+                # A suspend may have ended it behind its answer already.
+                with contextlib.suppress(StreamClosedError):
+                    await router.send(answer, b"", end=True)
             else:
                 assert answer.get(STALE) == "true"
             return answer.status
