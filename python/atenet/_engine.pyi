@@ -197,6 +197,7 @@ class Router:
         """Stops at once and ends the runtime."""
 
 __all__ = [
+    "ApiFront",
     "EgressDecision",
     "EgressPolicy",
     "EngineError",
