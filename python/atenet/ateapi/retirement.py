@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC
 from typing import Any, NamedTuple
 
@@ -35,6 +35,16 @@ class _Leave(NamedTuple):
     uid: str
     if_idle_ms: int  # 0: even if it is in use
     states: tuple[pb.ActorState, ...]
+
+
+def _in_use(tx: Transaction, since: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Without paused actors: they are idle since their pause, and a heartbeat that was sent
+    before it may come after it."""
+    return {
+        uid: at
+        for uid, at in since.items()
+        if (actor := tx.actors.by_uid(uid)) and actor.status.state != pb.ACTOR_STATE_PAUSED
+    }
 
 
 class Retirement:
@@ -68,7 +78,7 @@ class Retirement:
             if uid in known and not _same(since, known[uid])
         }
         if news:
-            await self._context.store.write(lambda tx: tx.workers.idle(name, news))
+            await self._context.store.write(lambda tx: tx.workers.idle(name, _in_use(tx, news)))
 
     async def round(self) -> None:
         """Draining workers: idle actors leave at once, others when they are or time is up."""

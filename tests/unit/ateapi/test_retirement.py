@@ -201,6 +201,17 @@ async def test_a_paused_actor_makes_room_when_it_has_been_so_for_long_enough(
     assert await plane.state("a") == "SUSPENDED"
 
 
+async def test_a_late_heartbeat_does_not_age_a_pause(plane: ControlPlane) -> None:
+    await _seed(plane, "a", "b", reclaim=10)
+    await plane.register(slots=1)
+    await plane.control().ResumeActor(resume("a"))
+    late = plane.registration(slots=1, idle_ms=3_600_000)
+    await plane.control().PauseActor(pause("a"))
+    await plane.worker_service().RegisterWorker(late)
+    assert (await code_of(plane.control().ResumeActor(resume("b"))))[0] == "RESOURCE_EXHAUSTED"
+    assert await plane.state("a") == "PAUSED"
+
+
 @pytest.mark.conformance("C-04")
 async def test_two_resumes_never_take_the_same_slot(plane: ControlPlane) -> None:
     names = [f"n{i}" for i in range(20)]
