@@ -77,6 +77,7 @@ class Front:
         self._counted = counted
         self._process: asyncio.subprocess.Process | None = None
         self._seen: dict[str, int] = {}
+        self._asking = asyncio.Lock()
         self._closing = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
         self.address = settings.listen
@@ -100,6 +101,12 @@ class Front:
             self._write(process, {"close_seconds": seconds})
             await asyncio.wait_for(process.wait(), seconds + 5)
         await self._end()
+
+    async def count(self) -> None:
+        """Takes in what was answered until now, for who looks at the counts. Never raises for a
+        front that is not there: what it had not told yet is lost with it."""
+        with contextlib.suppress(OSError, EOFError, TimeoutError):
+            await self._count()
 
     async def _keep(self) -> None:
         delay = _FIRST_DELAY
@@ -159,10 +166,11 @@ class Front:
         return str(answer["address"])
 
     async def _count(self) -> None:
-        answered = (await self._ask({}))["answered"]
-        for method, total in answered.items():
-            self._counted(method, total - self._seen[method])
-            self._seen[method] = total
+        async with self._asking:  # one question and its answer at a time
+            answered = (await self._ask({}))["answered"]
+            for method, total in answered.items():
+                self._counted(method, total - self._seen[method])
+                self._seen[method] = total
 
     async def _ask(self, what: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> dict[str, Any]:
         async with asyncio.timeout(seconds):

@@ -29,6 +29,9 @@ class Listening(Protocol):
     async def open(self) -> str:
         """Serves; the address (`host:port`) that callers connect to. Raises AteError."""
 
+    async def count(self) -> None:
+        """Tells of the calls that were answered elsewhere until now."""
+
     async def close(self, seconds: float) -> None:
         """No new calls; those under way have `seconds` to end."""
 
@@ -76,6 +79,9 @@ class _Direct:
         await self.server.start()
         return self._address
 
+    async def count(self) -> None:
+        """All its calls are answered here, and counted as they are."""
+
     async def close(self, seconds: float) -> None:
         await self.server.stop(seconds)
 
@@ -93,6 +99,9 @@ class _Fronted:
             await self.server.stop(0)
             raise
         return self._front.address
+
+    async def count(self) -> None:
+        await self._front.count()
 
     async def close(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

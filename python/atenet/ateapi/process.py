@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import time
@@ -41,6 +42,8 @@ __all__ = ["run", "serving"]
 
 _log = logging.getLogger(__name__)
 _CAPACITY_SECONDS = 2.0
+# A front that does not say what it answered holds no page up for longer.
+_COUNT_SECONDS = 1.0
 
 
 async def run(settings: Settings, stop: Stop) -> None:
@@ -65,7 +68,9 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
         api.certificates, api.tokens = certificates, await _tokens(settings, store)
         with (
             listening(settings, api.metrics.answered) as doors,
-            PageServer("--stats-listen", settings.stats_listen, _pages(api.metrics)) as stats,
+            PageServer(
+                "--stats-listen", settings.stats_listen, _pages(api.metrics, doors)
+            ) as stats,
             _issuer(settings, api.tokens) as issuer,
         ):
             health = add_services(doors.server, api)
@@ -154,11 +159,18 @@ async def _count_capacity(api: Api) -> None:
         await asyncio.sleep(_CAPACITY_SECONDS)
 
 
-def _pages(metrics: Metrics) -> dict[str, Callable[[Query], Page]]:
+def _pages(metrics: Metrics, doors: Listening) -> dict[str, Callable[[Query], Page]]:
     """What operators see on the stats address."""
-    return {
-        "/metrics": lambda _: Page(metrics.text().decode(), content_type=CONTENT_TYPE_LATEST),
-    }
+    loop = asyncio.get_running_loop()
+
+    def shown(_: Query) -> Page:
+        # On a thread of the page's: a call that was answered before is in the count.
+        counting = asyncio.run_coroutine_threadsafe(doors.count(), loop)
+        with contextlib.suppress(TimeoutError, concurrent.futures.CancelledError):
+            counting.result(_COUNT_SECONDS)
+        return Page(metrics.text().decode(), content_type=CONTENT_TYPE_LATEST)
+
+    return {"/metrics": shown}
 
 
 def _tracing(settings: Settings) -> Tracing:
