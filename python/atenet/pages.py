@@ -20,6 +20,8 @@ __all__ = ["Page", "PageServer", "Query"]
 _log = logging.getLogger(__name__)
 # How soon a stop is noticed.
 _POLL_SECONDS = 0.05
+# What has connected when the server stops is answered, unless it takes longer than this.
+_LAST_SECONDS = 1.0
 # Answered at a time: more are closed, so that nobody can use up this process's threads.
 _MOST_CONNECTIONS = 512
 _TEXT = "text/plain; charset=utf-8"
@@ -76,8 +78,9 @@ class PageServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
-        self._server.server_close()
         self._thread.join()
+        self._server.finish(_LAST_SECONDS)
+        self._server.server_close()
 
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         page = self._page(environ)
@@ -104,8 +107,26 @@ class _Threads(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
     tls: Callable[[], ssl.SSLContext] | None = None
 
+    def finish(self, seconds: float) -> None:
+        """Answers who is connected already, also where nobody has accepted it yet.
+
+        Closing the socket alone resets the connections that wait in its queue, and the end of the
+        process those that are being answered.
+        """
+        self.socket.setblocking(False)
+        while True:
+            try:
+                request, client = self.get_request()
+            except OSError:
+                break
+            self.process_request(request, client)
+        with self._idle:
+            self._idle.wait_for(lambda: not self._answering, seconds)
+
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._room.acquire(blocking=False):
+            with self._idle:
+                self._answering += 1
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -115,6 +136,9 @@ class _Threads(socketserver.ThreadingMixIn, WSGIServer):
             self._process(request, client_address)
         finally:
             self._room.release()
+            with self._idle:
+                self._answering -= 1
+                self._idle.notify_all()
 
     def _process(self, request: Any, client_address: Any) -> None:
         # The handshake is the client's to hold up: on its own thread, and not for long.
@@ -136,6 +160,8 @@ class _Threads(socketserver.ThreadingMixIn, WSGIServer):
 
     def server_bind(self) -> None:
         self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self._idle = threading.Condition()
+        self._answering = 0
         # Without the look-up of this host's name that the base class makes, and may wait for.
         socketserver.TCPServer.server_bind(self)
         host, self.server_port = self.server_address[:2]

@@ -44,6 +44,28 @@ def test_pages_are_served_by_path_and_method() -> None:
         assert ask(server.address, "/other")[0] == 404
 
 
+def test_whoever_is_connected_when_it_stops_is_answered() -> None:
+    reached, go = threading.Event(), threading.Event()
+
+    def slow(_: Query) -> Page:
+        reached.set()
+        go.wait(5)
+        return Page("slow\n")
+
+    with ExitStack() as stack:
+        with PageServer("--x", ANYWHERE, {"/slow": slow}) as server:
+            at = (server.address.host, server.address.port)
+            clients = [stack.enter_context(socket.create_connection(at, 5)) for _ in range(3)]
+            clients[0].sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+            assert reached.wait(5)
+            # Nobody may have accepted these two yet.
+            for client in clients[1:]:
+                client.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+            threading.Timer(0.1, go.set).start()
+        for client in clients:
+            assert client.makefile("rb").read().endswith(b"slow\n")
+
+
 def test_clients_that_say_nothing_do_not_keep_others_waiting(tmp_path: Path) -> None:
     identity = LocalIdentity(tmp_path)
     identity.ensure()
