@@ -64,15 +64,23 @@ def burst(world: World) -> str:
     gate = threading.Barrier(_BURST)
 
     def one(_: int) -> int:
-        gate.wait(timeout=30)
-        return world.request("burst").status
+        with world.connection() as connection:
+            # Fifty handshakes may take a busy machine longer than the actor takes to wake.
+            connection.connect()
+            gate.wait(timeout=30)
+            connection.request("GET", "/", headers=actor_headers("burst"))
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
 
-    with ThreadPoolExecutor(_BURST) as pool:
-        statuses = list(pool.map(one, range(_BURST)))
-    good, ran, called = statuses.count(200), world.resumes() - resumes, world.calls() - calls
+    try:
+        with ThreadPoolExecutor(_BURST) as pool:
+            statuses = list(pool.map(one, range(_BURST)))
+        good, ran, called = statuses.count(200), world.resumes() - resumes, world.calls() - calls
+    finally:
+        world.suspend("burst")  # the checks that follow need its slot
     seen = f"{good} times 200, {ran} resume workflow, {called} ResumeActor call"
     require((good, ran, called) == (_BURST, 1, 1), seen)
-    world.suspend("burst")
     return seen
 
 

@@ -114,7 +114,8 @@ async def test_nothing_is_left_on_the_host(box: ActorBox, tmp_path: Path) -> Non
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         await box.run("true", limits=Limits(memory_bytes=64 << 20))
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    # Fewer, where something that an earlier test left is collected meanwhile.
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
     assert list((tmp_path / "scratch").glob("*")) == []
     assert list(Path("/sys/fs/cgroup").glob(f"*/atenet/{box.prefix}*")) == []
     assert [
