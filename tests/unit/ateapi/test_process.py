@@ -75,7 +75,13 @@ async def test_capacity_is_shown(plane: ControlPlane) -> None:
     assert await plane.metric("ateapi_workers", state="active") == 1
 
 
-async def test_health_and_reflection_are_served(plane: ControlPlane) -> None:
+@pytest.mark.parametrize("front", ["off", "auto"])
+async def test_health_and_reflection_are_served(tmp_path: Path, front: str) -> None:
+    async with control_plane(tmp_path) as plane, plane.in_process(front=front):
+        await _health_and_reflection(plane)
+
+
+async def _health_and_reflection(plane: ControlPlane) -> None:
     channel = plane.channel("router", spiffe.ROUTER_ID)
     health = health_pb2_grpc.HealthStub(channel)
     for service in ("", "ateapi.Control"):
