@@ -75,8 +75,11 @@ class Sweeper:
     async def run(self) -> None:
         """Sweeps for ever: when woken, and now and then for what could not be removed before."""
         while True:
+            # Not `wait_for`: on Python 3.11 a cancellation that meets the wake-up is lost in it, and
+            # whoever stops this waits for ever.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), _AGAIN_SECONDS)
+                async with asyncio.timeout(_AGAIN_SECONDS):
+                    await self._due.wait()
             self._due.clear()
             try:
                 await self.sweep()

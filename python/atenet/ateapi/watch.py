@@ -85,7 +85,8 @@ class Watch:
                 _log.exception("a round of the watch failed")
             wait = self._context.registered.wait()
             try:
-                await asyncio.wait_for(wait, _ROUND_SECONDS)
+                async with asyncio.timeout(_ROUND_SECONDS):
+                    await wait
             except TimeoutError:
                 continue
             self._context.registered.clear()

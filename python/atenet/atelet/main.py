@@ -114,6 +114,7 @@ async def _housekeeping(files: ActorFiles, stop: daemon.Stop) -> None:
     while not stop.is_set():
         await asyncio.to_thread(files.forget_old_logs)
         try:
-            await asyncio.wait_for(stop.wait(), _HOUSEKEEPING_SECONDS)
+            async with asyncio.timeout(_HOUSEKEEPING_SECONDS):
+                await stop.wait()
         except TimeoutError:
             continue

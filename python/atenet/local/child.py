@@ -92,7 +92,8 @@ class Child:
                 return
             self._enter(ChildState.WAITING)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), delay)
+                async with asyncio.timeout(delay):
+                    await self._stop.wait()
         self._enter(ChildState.STOPPED)
 
     async def stop(self) -> None:
@@ -104,7 +105,8 @@ class Child:
         self._enter(ChildState.STOPPING)
         _signal(process, signal.SIGTERM)
         try:
-            await asyncio.wait_for(process.wait(), self.spec.stop_seconds)
+            async with asyncio.timeout(self.spec.stop_seconds):
+                await process.wait()
         except TimeoutError:
             log.warning("killed, it did not stop", extra={"child": self.spec.name})
             _signal(process, signal.SIGKILL)

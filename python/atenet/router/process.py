@@ -95,4 +95,5 @@ class EnvoyProcess:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _STOP_SECONDS)
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await self._process.wait()

@@ -180,4 +180,5 @@ async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
 async def _last_beat(registration: Registration) -> None:
     """Says that nothing is hosted here any more, so that nobody waits for the silence to tell."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(registration.beat(), _LAST_BEAT_SECONDS)
+        async with asyncio.timeout(_LAST_BEAT_SECONDS):
+            await registration.beat()

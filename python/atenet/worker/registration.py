@@ -72,7 +72,8 @@ class Registration:
             reached = await self.beat()
             with suppress(TimeoutError):
                 pause = _BEAT_SECONDS if reached else _RETRY_SECONDS
-                await asyncio.wait_for(self._due.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._due.wait()
 
     async def beat(self) -> bool:
         """One registration; whether the agent took it. Says so in the log when that changes."""

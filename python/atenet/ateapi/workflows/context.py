@@ -77,6 +77,7 @@ class Context:
             if remaining <= 0:
                 return False
             try:
-                await asyncio.wait_for(self.registered.wait(), remaining)
+                async with asyncio.timeout(remaining):
+                    await self.registered.wait()
             except TimeoutError:
                 continue
