@@ -106,7 +106,7 @@ def _workers(settings: Settings) -> Resource:
         },
         # Only the worker's own limit opens a second connection. Envoy does not wait for a worker to say it, so this
         # is atunnel's (engine, tunnel/server/http2.rs); a worker with a lower one refuses what is too much at first.
-        "max_concurrent_streams": 4096,
+        "max_concurrent_streams": 256,
     }
     return {
         "name": names.CLUSTER_WORKERS,
