@@ -35,6 +35,21 @@ class Registrar(ateapi_pb2_grpc.WorkerServiceServicer):
     def __init__(self) -> None:
         self.seen: dict[str, list[pb.RegisterWorkerRequest]] = {}
         self.refuse: grpc.StatusCode | None = None
+        self.asked_policies: list[pb.KnownEgressPolicy] = []
+
+    async def GetWorkerActorEgressPolicies(
+        self, request: pb.GetWorkerActorEgressPoliciesRequest, context: Any
+    ) -> pb.GetWorkerActorEgressPoliciesResponse:
+        """Nobody has one."""
+        if self.refuse is not None:
+            await context.abort(self.refuse, "as ordered")
+        self.asked_policies = list(request.known)
+        return pb.GetWorkerActorEgressPoliciesResponse(
+            present=[
+                pb.PresentEgressPolicy(actor_uid=k.actor_uid, unchanged=not k.policy_uid)
+                for k in request.known
+            ]
+        )
 
     async def RegisterWorker(
         self, request: pb.RegisterWorkerRequest, context: Any

@@ -88,6 +88,7 @@ TABLE: Mapping[str, frozenset[Role]] = {
     "/ateapi.WorkerService/RegisterWorker": _NODE,
     "/ateapi.WorkerService/MintWorkerActorCertificate": _NODE,
     "/ateapi.WorkerService/RequestActorSuspend": _NODE,
+    "/ateapi.WorkerService/GetWorkerActorEgressPolicies": _NODE,
     "/ateapi.RouterSupport/Watch": _ROUTER,
     "/grpc.health.v1.Health/Check": _ANYBODY,
     "/grpc.health.v1.Health/List": _ANYBODY,

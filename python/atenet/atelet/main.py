@@ -45,7 +45,7 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
         stack.enter_context(daemon.only_one(settings.state_dir, "--state-dir"))
         files, snapshots, workers = await asyncio.to_thread(_open, settings)
         stack.push_async_callback(workers.close)
-        node = NodeAgent(files, snapshots, workers)
+        node = NodeAgent(files, snapshots, workers, gateway=settings.egress_gateway_address)
         stack.push_async_callback(node.close)
         _check_node(settings)
         control = mtls_channel(

@@ -35,12 +35,23 @@ class NothingStoredError(AteError):
 
 class NodeAgent:
     """One operation at a time per actor; each goes on when its caller leaves, and repeating one
-    that took effect succeeds and changes nothing."""
+    that took effect succeeds and changes nothing.
 
-    def __init__(self, files: ActorFiles, snapshots: SnapshotStore, workers: Workers) -> None:
+    `gateway`: where actors' egress gateway is, host:port; None: they reach nothing.
+    """
+
+    def __init__(
+        self,
+        files: ActorFiles,
+        snapshots: SnapshotStore,
+        workers: Workers,
+        *,
+        gateway: str | None = None,
+    ) -> None:
         self._files = files
         self._snapshots = snapshots
         self._workers = workers
+        self._gateway = gateway
         self._operations = Operations()
         # The start that waits for its worker, by actor; the actor's lock is held meanwhile.
         self._starting: dict[str, atelet_pb2.ActorHandle] = {}
@@ -114,7 +125,8 @@ class NodeAgent:
         worker.starting.add(uid)
         self._starting[uid] = handle
         try:
-            timings = await run_workload(worker, handle, template, self._files.directory(uid))
+            directory = self._files.directory(uid)
+            timings = await run_workload(worker, handle, template, directory, self._gateway)
             worker.hosted.add(uid)
             return timings
         except BaseException:

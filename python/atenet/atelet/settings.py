@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet._engine import check_name
+from atenet.address import Address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.identity.spiffe import API_SERVER_NAME
@@ -31,6 +32,11 @@ class AteletSettings:
     )
     snapshots: Path = flag("Directory of the snapshot store, shared with the control plane.")
     socket: Path = flag("Unix socket to serve this node's workers on.")
+    egress_gateway_address: str | None = flag(
+        "Where the egress gateway is, host:port: workers are told with each start. Without it, "
+        "whatever an actor dials is refused.",
+        default=None,
+    )
     worker_timeout: float = flag(
         "How long a worker may be silent before its actors are ended over its head.",
         default=6.0,
@@ -47,3 +53,14 @@ class AteletSettings:
             check_name(self.node)
         except ValueError as e:
             raise AteError(f"--node {self.node!r}: {e}") from e
+        if self.egress_gateway_address is not None:
+            _check_gateway(self.egress_gateway_address)
+
+
+def _check_gateway(address: str) -> None:
+    try:
+        parsed = Address.parse(address)
+    except ValueError as e:
+        raise AteError(f"--egress-gateway-address: {e}") from e
+    if address.startswith(":") or parsed.port == 0:
+        raise AteError(f"--egress-gateway-address {address!r} needs a host and a port above 0")

@@ -71,6 +71,14 @@ class WorkerSupport(atelet_pb2_grpc.WorkerSupportServicer):
         answer = await _ask(context, self._control.MintWorkerActorCertificate, forwarded)
         return atelet_pb2.MintActorCertificateResponse(actor_certificates=answer.actor_certificates)
 
+    async def GetActorEgressPolicies(
+        self, request: atelet_pb2.GetActorEgressPoliciesRequest, context: Context
+    ) -> atelet_pb2.GetActorEgressPoliciesResponse:
+        hosted = [k for k in request.known if self._workers.hosting(k.actor_uid) is not None]
+        forwarded = ateapi_pb2.GetWorkerActorEgressPoliciesRequest(known=hosted)
+        answer = await _ask(context, self._control.GetWorkerActorEgressPolicies, forwarded)
+        return atelet_pb2.GetActorEgressPoliciesResponse(present=answer.present)
+
     async def RequestActorSuspend(
         self, request: atelet_pb2.RequestActorSuspendRequest, context: Context
     ) -> atelet_pb2.RequestActorSuspendResponse:

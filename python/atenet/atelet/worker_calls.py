@@ -52,13 +52,15 @@ async def run_workload(
     handle: atelet_pb2.ActorHandle,
     template: ateapi_pb2.ActorTemplate,
     directory: Path,
+    gateway: str | None,
 ) -> atelet_pb2.StartTimings:
-    """Raises WorkerCallError."""
+    """`gateway`: the egress gateway's address, if there is one. Raises WorkerCallError."""
     request = ateworker_pb2.RunWorkloadRequest(
         actor=handle.actor,
         actor_uid=handle.actor_uid,
         template=template,
         actor_dir=str(directory),
+        egress_gateway=None if gateway is None else ateworker_pb2.EgressGateway(address=gateway),
     )
     probes = max((c.wakeup_probe.timeout_seconds for c in template.containers), default=0)
     answer = await _call(worker, worker.stub().RunWorkload, request, _START_SECONDS + probes)

@@ -391,6 +391,40 @@ class DeleteActorEgressPolicyRequest(_message.Message):
     options: DeleteOptions
     def __init__(self, actor: _Optional[_Union[ObjectRef, _Mapping]] = ..., options: _Optional[_Union[DeleteOptions, _Mapping]] = ...) -> None: ...
 
+class KnownEgressPolicy(_message.Message):
+    __slots__ = ("actor", "actor_uid", "policy_uid", "policy_version")
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    POLICY_UID_FIELD_NUMBER: _ClassVar[int]
+    POLICY_VERSION_FIELD_NUMBER: _ClassVar[int]
+    actor: ObjectRef
+    actor_uid: str
+    policy_uid: str
+    policy_version: int
+    def __init__(self, actor: _Optional[_Union[ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ..., policy_uid: _Optional[str] = ..., policy_version: _Optional[int] = ...) -> None: ...
+
+class PresentEgressPolicy(_message.Message):
+    __slots__ = ("actor_uid", "unchanged", "policy")
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    actor_uid: str
+    unchanged: bool
+    policy: EgressPolicy
+    def __init__(self, actor_uid: _Optional[str] = ..., unchanged: _Optional[bool] = ..., policy: _Optional[_Union[EgressPolicy, _Mapping]] = ...) -> None: ...
+
+class GetWorkerActorEgressPoliciesRequest(_message.Message):
+    __slots__ = ("known",)
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    known: _containers.RepeatedCompositeFieldContainer[KnownEgressPolicy]
+    def __init__(self, known: _Optional[_Iterable[_Union[KnownEgressPolicy, _Mapping]]] = ...) -> None: ...
+
+class GetWorkerActorEgressPoliciesResponse(_message.Message):
+    __slots__ = ("present",)
+    PRESENT_FIELD_NUMBER: _ClassVar[int]
+    present: _containers.RepeatedCompositeFieldContainer[PresentEgressPolicy]
+    def __init__(self, present: _Optional[_Iterable[_Union[PresentEgressPolicy, _Mapping]]] = ...) -> None: ...
+
 class MintActorJWTRequest(_message.Message):
     __slots__ = ("audience", "actor", "actor_uid", "expiration_seconds")
     AUDIENCE_FIELD_NUMBER: _ClassVar[int]

@@ -1378,6 +1378,11 @@ class WorkerServiceStub:
                 request_serializer=atenet_dot_proto_dot_ateapi__pb2.RequestActorSuspendRequest.SerializeToString,
                 response_deserializer=atenet_dot_proto_dot_ateapi__pb2.RequestActorSuspendResponse.FromString,
                 _registered_method=True)
+        self.GetWorkerActorEgressPolicies = channel.unary_unary(
+                '/ateapi.WorkerService/GetWorkerActorEgressPolicies',
+                request_serializer=atenet_dot_proto_dot_ateapi__pb2.GetWorkerActorEgressPoliciesRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_ateapi__pb2.GetWorkerActorEgressPoliciesResponse.FromString,
+                _registered_method=True)
 
 
 class WorkerServiceServicer:
@@ -1403,6 +1408,14 @@ class WorkerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetWorkerActorEgressPolicies(self, request, context):
+        """atenet's own: the egress policies of actors on the calling agent's node, as far as they differ from what
+        it knows. Actors of other nodes, and earlier incarnations, are left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -1420,6 +1433,11 @@ def add_WorkerServiceServicer_to_server(servicer, server):
                     servicer.RequestActorSuspend,
                     request_deserializer=atenet_dot_proto_dot_ateapi__pb2.RequestActorSuspendRequest.FromString,
                     response_serializer=atenet_dot_proto_dot_ateapi__pb2.RequestActorSuspendResponse.SerializeToString,
+            ),
+            'GetWorkerActorEgressPolicies': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWorkerActorEgressPolicies,
+                    request_deserializer=atenet_dot_proto_dot_ateapi__pb2.GetWorkerActorEgressPoliciesRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_ateapi__pb2.GetWorkerActorEgressPoliciesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1504,6 +1522,33 @@ class WorkerService:
             '/ateapi.WorkerService/RequestActorSuspend',
             atenet_dot_proto_dot_ateapi__pb2.RequestActorSuspendRequest.SerializeToString,
             atenet_dot_proto_dot_ateapi__pb2.RequestActorSuspendResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWorkerActorEgressPolicies(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ateapi.WorkerService/GetWorkerActorEgressPolicies',
+            atenet_dot_proto_dot_ateapi__pb2.GetWorkerActorEgressPoliciesRequest.SerializeToString,
+            atenet_dot_proto_dot_ateapi__pb2.GetWorkerActorEgressPoliciesResponse.FromString,
             options,
             channel_credentials,
             insecure,

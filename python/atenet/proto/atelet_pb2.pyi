@@ -52,18 +52,20 @@ class RestoreResponse(_message.Message):
     def __init__(self, timings: _Optional[_Union[StartTimings, _Mapping]] = ...) -> None: ...
 
 class StartTimings(_message.Message):
-    __slots__ = ("fetch_ms", "network_ms", "sandbox_ms", "ready_ms", "activate_ms")
+    __slots__ = ("fetch_ms", "network_ms", "sandbox_ms", "ready_ms", "activate_ms", "egress_ms")
     FETCH_MS_FIELD_NUMBER: _ClassVar[int]
     NETWORK_MS_FIELD_NUMBER: _ClassVar[int]
     SANDBOX_MS_FIELD_NUMBER: _ClassVar[int]
     READY_MS_FIELD_NUMBER: _ClassVar[int]
     ACTIVATE_MS_FIELD_NUMBER: _ClassVar[int]
+    EGRESS_MS_FIELD_NUMBER: _ClassVar[int]
     fetch_ms: float
     network_ms: float
     sandbox_ms: float
     ready_ms: float
     activate_ms: float
-    def __init__(self, fetch_ms: _Optional[float] = ..., network_ms: _Optional[float] = ..., sandbox_ms: _Optional[float] = ..., ready_ms: _Optional[float] = ..., activate_ms: _Optional[float] = ...) -> None: ...
+    egress_ms: float
+    def __init__(self, fetch_ms: _Optional[float] = ..., network_ms: _Optional[float] = ..., sandbox_ms: _Optional[float] = ..., ready_ms: _Optional[float] = ..., activate_ms: _Optional[float] = ..., egress_ms: _Optional[float] = ...) -> None: ...
 
 class CheckpointRequest(_message.Message):
     __slots__ = ("handle", "snapshot_uri", "content_scope", "if_idle_ms")
@@ -152,6 +154,18 @@ class MintActorCertificateResponse(_message.Message):
     ACTOR_CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
     actor_certificates: _containers.RepeatedScalarFieldContainer[bytes]
     def __init__(self, actor_certificates: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class GetActorEgressPoliciesRequest(_message.Message):
+    __slots__ = ("known",)
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    known: _containers.RepeatedCompositeFieldContainer[_ateapi_pb2.KnownEgressPolicy]
+    def __init__(self, known: _Optional[_Iterable[_Union[_ateapi_pb2.KnownEgressPolicy, _Mapping]]] = ...) -> None: ...
+
+class GetActorEgressPoliciesResponse(_message.Message):
+    __slots__ = ("present",)
+    PRESENT_FIELD_NUMBER: _ClassVar[int]
+    present: _containers.RepeatedCompositeFieldContainer[_ateapi_pb2.PresentEgressPolicy]
+    def __init__(self, present: _Optional[_Iterable[_Union[_ateapi_pb2.PresentEgressPolicy, _Mapping]]] = ...) -> None: ...
 
 class RequestActorSuspendRequest(_message.Message):
     __slots__ = ("actor", "actor_uid")

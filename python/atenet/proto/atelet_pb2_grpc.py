@@ -348,6 +348,11 @@ class WorkerSupportStub:
                 request_serializer=atenet_dot_proto_dot_atelet__pb2.MintActorCertificateRequest.SerializeToString,
                 response_deserializer=atenet_dot_proto_dot_atelet__pb2.MintActorCertificateResponse.FromString,
                 _registered_method=True)
+        self.GetActorEgressPolicies = channel.unary_unary(
+                '/atelet.WorkerSupport/GetActorEgressPolicies',
+                request_serializer=atenet_dot_proto_dot_atelet__pb2.GetActorEgressPoliciesRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_atelet__pb2.GetActorEgressPoliciesResponse.FromString,
+                _registered_method=True)
         self.RequestActorSuspend = channel.unary_unary(
                 '/atelet.WorkerSupport/RequestActorSuspend',
                 request_serializer=atenet_dot_proto_dot_atelet__pb2.RequestActorSuspendRequest.SerializeToString,
@@ -371,6 +376,14 @@ class WorkerSupportServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetActorEgressPolicies(self, request, context):
+        """What the worker's actors may reach, for their DNS relays. Actors that no worker of this node hosts are
+        left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RequestActorSuspend(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -389,6 +402,11 @@ def add_WorkerSupportServicer_to_server(servicer, server):
                     servicer.MintActorCertificate,
                     request_deserializer=atenet_dot_proto_dot_atelet__pb2.MintActorCertificateRequest.FromString,
                     response_serializer=atenet_dot_proto_dot_atelet__pb2.MintActorCertificateResponse.SerializeToString,
+            ),
+            'GetActorEgressPolicies': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetActorEgressPolicies,
+                    request_deserializer=atenet_dot_proto_dot_atelet__pb2.GetActorEgressPoliciesRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_atelet__pb2.GetActorEgressPoliciesResponse.SerializeToString,
             ),
             'RequestActorSuspend': grpc.unary_unary_rpc_method_handler(
                     servicer.RequestActorSuspend,
@@ -451,6 +469,33 @@ class WorkerSupport:
             '/atelet.WorkerSupport/MintActorCertificate',
             atenet_dot_proto_dot_atelet__pb2.MintActorCertificateRequest.SerializeToString,
             atenet_dot_proto_dot_atelet__pb2.MintActorCertificateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetActorEgressPolicies(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atelet.WorkerSupport/GetActorEgressPolicies',
+            atenet_dot_proto_dot_atelet__pb2.GetActorEgressPoliciesRequest.SerializeToString,
+            atenet_dot_proto_dot_atelet__pb2.GetActorEgressPoliciesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -9,16 +9,24 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class RunWorkloadRequest(_message.Message):
-    __slots__ = ("actor", "actor_uid", "template", "actor_dir")
+    __slots__ = ("actor", "actor_uid", "template", "actor_dir", "egress_gateway")
     ACTOR_FIELD_NUMBER: _ClassVar[int]
     ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     ACTOR_DIR_FIELD_NUMBER: _ClassVar[int]
+    EGRESS_GATEWAY_FIELD_NUMBER: _ClassVar[int]
     actor: _ateapi_pb2.ObjectRef
     actor_uid: str
     template: _ateapi_pb2.ActorTemplate
     actor_dir: str
-    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ..., template: _Optional[_Union[_ateapi_pb2.ActorTemplate, _Mapping]] = ..., actor_dir: _Optional[str] = ...) -> None: ...
+    egress_gateway: EgressGateway
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ..., template: _Optional[_Union[_ateapi_pb2.ActorTemplate, _Mapping]] = ..., actor_dir: _Optional[str] = ..., egress_gateway: _Optional[_Union[EgressGateway, _Mapping]] = ...) -> None: ...
+
+class EgressGateway(_message.Message):
+    __slots__ = ("address",)
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    def __init__(self, address: _Optional[str] = ...) -> None: ...
 
 class RunWorkloadResponse(_message.Message):
     __slots__ = ("timings",)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
 from atenet._engine import check_name
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
+from atenet.identity.spiffe import EGRESS_SERVER_NAME
+from atenet.worker.egress.resolv_conf import resolver_address
 from atenet.worker.network import check_prefix
 
-__all__ = ["SANDBOXES", "WorkerSettings"]
+__all__ = ["DNS_ANSWERS", "SANDBOXES", "WorkerSettings"]
 
 SANDBOXES = ("process", "null")
+DNS_ANSWERS = ("synthetic", "upstream")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,41 @@ class WorkerSettings:
     allow_host_path: tuple[Path, ...] = flag(
         "Directory that templates may mount read-only, with all below it. Repeatable.", default=()
     )
+    egress_gateway_trust: Path | None = flag(
+        "PEM with the service-DNS authorities, which the egress gateway must chain to. Needed where "
+        "the node agent names a gateway.",
+        default=None,
+    )
+    egress_gateway_server_name: str = flag(
+        "The name that the egress gateway must prove.", default=EGRESS_SERVER_NAME
+    )
+    egress_connections: int = flag(
+        "How many connections an actor may have open to the outside at a time; more are reset.",
+        default=1024,
+    )
+    capture_port: int = flag(
+        "Port, in each actor's own network, that its outgoing connections are redirected to.",
+        default=15001,
+    )
+    dns_answers: str = flag(
+        "How names that an actor's policy allows are answered: synthetic (an address that only "
+        "means something in this sandbox; no query leaves) or upstream (by --dns-upstream).",
+        default="synthetic",
+    )
+    dns_range: str = flag(
+        "Block that synthetic addresses are taken from; nothing that actors dial may lie in it.",
+        default="198.18.0.0/15",
+    )
+    dns_upstream: tuple[str, ...] = flag(
+        "Resolver for --dns-answers=upstream, an address or address:port. Repeatable. "
+        "Default: the name servers of /etc/resolv.conf.",
+        default=(),
+    )
+    policy_refresh: float = flag(
+        "How often actors' egress policies are looked at again, for the DNS relays.",
+        default=2.0,
+        kind=seconds,
+    )
     suspend_grace: float = flag(
         "How long running requests may go on when their actor is suspended.",
         default=5.0,
@@ -80,10 +119,34 @@ class WorkerSettings:
             raise AteError(f"--slots {self.slots} is not between 1 and 1000")
         if not 0 <= self.network_pool <= 100:
             raise AteError(f"--network-pool {self.network_pool} is not between 0 and 100")
+        self._check_egress()
         for name in ("cpu_milli", "memory_bytes"):
             if getattr(self, name) < 0:
                 raise AteError(f"--{name.replace('_', '-')} must not be below 0")
         _ = self.labels
+
+    def _check_egress(self) -> None:
+        if self.dns_answers not in DNS_ANSWERS:
+            known = ", ".join(DNS_ANSWERS)
+            raise AteError(f"--dns-answers {self.dns_answers!r} is not one of {known}")
+        try:
+            block = ipaddress.IPv4Network(self.dns_range)
+        except ValueError as e:
+            raise AteError(f"--dns-range: {e}", hint="give a block such as 198.18.0.0/15") from e
+        if not 8 <= block.prefixlen <= 24:
+            raise AteError(f"--dns-range {block} is not between /8 and /24")
+        # Beyond are the ports that the kernel gives to connections of its own choice.
+        if not 1024 <= self.capture_port < 32768:
+            raise AteError(f"--capture-port {self.capture_port} is not between 1024 and 32767")
+        if not 1 <= self.egress_connections <= 65535:
+            raise AteError(f"--egress-connections {self.egress_connections} is not 1 to 65535")
+        if not 0.05 <= self.policy_refresh <= 5:
+            raise AteError(f"--policy-refresh {self.policy_refresh:g}s is not between 50ms and 5s")
+        for text in self.dns_upstream:
+            try:
+                resolver_address(text)
+            except ValueError as e:
+                raise AteError(f"--dns-upstream {text!r}: {e}") from e
 
     @property
     def capacity(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ import pytest
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 
-from tests.support.control_plane import ControlPlane, code_of, ref
+from tests.support.control_plane import ControlPlane, code_of, ref, resume
 from tests.support.egress_policies import http, policy
 
 
@@ -107,3 +107,42 @@ async def test_a_bad_policy_is_named_and_not_stored(plane: ControlPlane) -> None
     assert code == "INVALID_ARGUMENT"
     assert message.startswith("egress_policy.rules[1].http.hostnames[0]:")
     assert (await code_of(control.GetActorEgressPolicy(_get("a"))))[0] == "NOT_FOUND"
+
+
+async def _for_node(plane: ControlPlane, *known: pb.KnownEgressPolicy, node: str = "node-1") -> Any:
+    request = pb.GetWorkerActorEgressPoliciesRequest(known=known)
+    answer = await plane.worker_service(node).GetWorkerActorEgressPolicies(request)
+    return list(answer.present)
+
+
+async def test_a_node_learns_what_its_own_actors_may_reach(plane: ControlPlane) -> None:
+    await plane.seed("a", "b")
+    await plane.register("worker-1", node="node-1")
+    uid = (await plane.control().ResumeActor(resume("a"))).actor.metadata.uid
+    asleep = (await plane.get("b")).metadata.uid
+    known = pb.KnownEgressPolicy(actor=ref("a"), actor_uid=uid)
+    assert await _for_node(plane, known) == [pb.PresentEgressPolicy(actor_uid=uid, unchanged=True)]
+
+    made = await plane.control().CreateActorEgressPolicy(_create("a", policy(http("a.example"))))
+    assert await _for_node(plane, known) == [pb.PresentEgressPolicy(actor_uid=uid, policy=made)]
+
+    known.policy_uid, known.policy_version = made.metadata.uid, made.metadata.version
+    [unchanged] = await _for_node(plane, known)
+    assert unchanged.unchanged
+    await plane.control().DeleteActorEgressPolicy(pb.DeleteActorEgressPolicyRequest(actor=ref("a")))
+    [gone] = await _for_node(plane, known)
+    assert (gone.unchanged, gone.HasField("policy")) == (False, False)
+
+    earlier = pb.KnownEgressPolicy(actor=ref("a"), actor_uid="an earlier one")
+    elsewhere = pb.KnownEgressPolicy(actor=ref("b"), actor_uid=asleep)
+    assert await _for_node(plane, earlier, elsewhere) == []
+    assert await _for_node(plane, known, node="node-2") == []
+
+
+async def test_a_node_asks_within_bounds(plane: ControlPlane) -> None:
+    entry = pb.KnownEgressPolicy(actor=ref("a"), actor_uid="u")
+    code, message = await code_of(_for_node(plane, *[entry] * 1001))
+    assert (code, "known" in message) == ("INVALID_ARGUMENT", True)
+    bad = pb.KnownEgressPolicy(actor=pb.ObjectRef(atespace="A", name="b"), actor_uid="u")
+    code, message = await code_of(_for_node(plane, bad))
+    assert (code, "known[0].actor" in message) == ("INVALID_ARGUMENT", True)

@@ -53,7 +53,10 @@ _MAY: dict[Role, set[str]] = {
     Role.VIEWER: _READS,
     Role.INGRESS_ROUTER: {"ResumeActor", "ListActors"},
     Role.EGRESS_GATEWAY: {"GetActor", "GetActorEgressPolicy"} | _MINT,
-    Role.ATELET: {"RegisterWorker", "MintWorkerActorCertificate", "RequestActorSuspend"},
+    Role.ATELET: {
+        *("RegisterWorker", "MintWorkerActorCertificate", "RequestActorSuspend"),
+        "GetWorkerActorEgressPolicies",
+    },
     Role.CONTROLLER: _READS | _WORKERS,
 }
 

@@ -105,3 +105,23 @@ async def test_an_oversized_request_for_a_certificate_is_refused_here(
         support.MintActorCertificate(oversized, timeout=10), grpc.StatusCode.INVALID_ARGUMENT
     )
     assert "16384" in said
+
+
+async def test_policies_are_asked_for_actors_that_are_here_only(
+    alone: Node, support: node_grpc.WorkerSupportStub
+) -> None:
+    await support.RegisterWorker(request(hosted=("uid-1",)), timeout=10)
+    known = [
+        pb.KnownEgressPolicy(actor=pb.ObjectRef(atespace="team", name="a"), actor_uid=uid)
+        for uid in ("uid-1", "uid-2")
+    ]
+    asked = node_pb.GetActorEgressPoliciesRequest(known=known)
+    answer = await support.GetActorEgressPolicies(asked, timeout=10)
+    assert alone.registrar.asked_policies == known[:1]
+    assert [(p.actor_uid, p.unchanged) for p in answer.present] == [("uid-1", True)]
+
+    alone.registrar.refuse = grpc.StatusCode.UNAVAILABLE
+    said = await refused(
+        support.GetActorEgressPolicies(asked, timeout=10), grpc.StatusCode.UNAVAILABLE
+    )
+    assert said == "control plane: as ordered"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from atenet.ateapi import records
-from atenet.ateapi.failure import aborted, already_exists, not_found
+from atenet.ateapi import callers, records
+from atenet.ateapi.failure import aborted, already_exists, invalid, not_found
 from atenet.ateapi.service.dispatch import Api, Handler
 from atenet.ateapi.store import Transaction
 from atenet.ateapi.validate import egress_policy, fields
 from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["HANDLERS"]
+__all__ = ["HANDLERS", "NODE_HANDLERS"]
+
+_MOST_ASKED = 1000
 
 
 async def _create(api: Api, request: pb.CreateActorEgressPolicyRequest) -> pb.EgressPolicy:
@@ -64,6 +66,40 @@ async def _delete(api: Api, request: pb.DeleteActorEgressPolicyRequest) -> pb.Eg
     return await api.store.write(change)
 
 
+async def _for_workers(
+    api: Api, request: pb.GetWorkerActorEgressPoliciesRequest
+) -> pb.GetWorkerActorEgressPoliciesResponse:
+    """Only of actors on the node that asks: what the store says, not what the node says."""
+    node = callers.own_node()
+    if len(request.known) > _MOST_ASKED:
+        raise invalid("known", f"has {len(request.known)} entries; at most {_MOST_ASKED}")
+    asked = [
+        (fields.reference(f"known[{at}].actor", known.actor), known)
+        for at, known in enumerate(request.known)
+    ]
+
+    def query(tx: Transaction) -> list[pb.PresentEgressPolicy]:
+        found = (_present(tx, node, name, known) for name, known in asked)
+        return [present for present in found if present is not None]
+
+    return pb.GetWorkerActorEgressPoliciesResponse(present=await api.store.read(query))
+
+
+def _present(
+    tx: Transaction, node: str, named: tuple[str, str], known: pb.KnownEgressPolicy
+) -> pb.PresentEgressPolicy | None:
+    actor = tx.actors.get(*named)
+    if actor is None or actor.metadata.uid != known.actor_uid:
+        return None
+    if actor.status.worker_assignment.node_name != node:
+        return None
+    policy = tx.policies.get(known.actor_uid)
+    there = ("", 0) if policy is None else (policy.metadata.uid, policy.metadata.version)
+    if there == (known.policy_uid, known.policy_version):
+        return pb.PresentEgressPolicy(actor_uid=known.actor_uid, unchanged=True)
+    return pb.PresentEgressPolicy(actor_uid=known.actor_uid, policy=policy)
+
+
 def _uid(tx: Transaction, atespace: str, name: str) -> str:
     actor = tx.actors.get(atespace, name)
     if actor is None:
@@ -85,3 +121,4 @@ HANDLERS: dict[str, Handler] = {
     "UpdateActorEgressPolicy": _update,
     "DeleteActorEgressPolicy": _delete,
 }
+NODE_HANDLERS: dict[str, Handler] = {"GetWorkerActorEgressPolicies": _for_workers}

@@ -31,7 +31,11 @@ HANDLERS: dict[str, dict[str, Handler]] = {
         **minting.CONTROL_HANDLERS,
         **workers.HANDLERS,
     },
-    "WorkerService": {**nodes.HANDLERS, **minting.NODE_HANDLERS},
+    "WorkerService": {
+        **nodes.HANDLERS,
+        **minting.NODE_HANDLERS,
+        **policies.NODE_HANDLERS,
+    },
 }
 
 SERVICES = tuple(s.full_name for s in pb.DESCRIPTOR.services_by_name.values())
