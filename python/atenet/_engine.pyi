@@ -193,6 +193,13 @@ class Router:
     def metrics(self) -> str:
         """Prometheus text."""
 
+    def denials(self, actor: str) -> str:
+        """What the egress gateway lately denied to `<atespace>/<actor>`, newest first: JSON list of objects.
+
+        first, last (RFC 3339), times, kind (`http`, `tls` or null), host, port, rule (each may be null), reason,
+        detail. Raises ValueError for what is no actor's name, EngineError when it does not run.
+        """
+
     def close(self) -> None:
         """Stops at once and ends the runtime."""
 

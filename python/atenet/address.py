@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-__all__ = ["Address", "loopback_address", "loopback_ipv4"]
+__all__ = ["Address", "loopback_address", "loopback_ipv4", "numeric_address"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,19 @@ def loopback_address(text: str) -> Address:
         raise ValueError(
             f"{address} is not a loopback address; it must not be reachable from outside"
         )
+    return address
+
+
+def numeric_address(text: str, default_port: int) -> Address:
+    """An IP with or without a port. Raises ValueError."""
+    try:
+        return Address(str(ipaddress.ip_address(text.strip("[]"))), default_port)
+    except ValueError:
+        address = Address.parse(text)
+    try:
+        ipaddress.ip_address(address.host)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an IP address, with or without :<port>") from None
     return address
 
 

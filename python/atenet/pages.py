@@ -25,6 +25,7 @@ _LAST_SECONDS = 1.0
 # Answered at a time: more are closed, so that nobody can use up this process's threads.
 _MOST_CONNECTIONS = 512
 _TEXT = "text/plain; charset=utf-8"
+_PEER = "atenet.peer"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Query:
 
     accept: str
     query: str
+    # The one URI name of the client's certificate, where it was asked for one.
+    peer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ class PageServer:
         found = self._pages.get(environ.get("PATH_INFO", ""))
         if found is None:
             return Page("not found\n", "404 Not Found")
-        return found(Query(environ.get("HTTP_ACCEPT", ""), environ.get("QUERY_STRING", "")))
+        accept, query = environ.get("HTTP_ACCEPT", ""), environ.get("QUERY_STRING", "")
+        return found(Query(accept, query, environ.get(_PEER)))
 
 
 class _Threads(socketserver.ThreadingMixIn, WSGIServer):
@@ -173,5 +177,17 @@ class _Silent(WSGIRequestHandler):
     # A poller that stays silent does not keep its thread.
     timeout = 10
 
+    def get_environ(self) -> dict[str, Any]:
+        return {**super().get_environ(), _PEER: _uri_name(self.request)}
+
     def log_message(self, *_: Any) -> None:
         """Probes and scrapes are not news."""
+
+
+def _uri_name(connection: Any) -> str | None:
+    """Compared as it is spelled; a certificate with none or several names nobody."""
+    if not isinstance(connection, ssl.SSLSocket):
+        return None
+    shown: Any = connection.getpeercert() or {}
+    names = [value for kind, value in shown.get("subjectAltName", ()) if kind == "URI"]
+    return str(names[0]) if len(names) == 1 else None

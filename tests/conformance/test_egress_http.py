@@ -47,6 +47,21 @@ async def test_a_host_or_a_port_without_a_rule_is_refused_with_its_reason(
     assert origin.connections == 0
 
 
+@pytest.mark.conformance("E-22")
+async def test_people_can_ask_what_was_denied_to_an_actor(egress: EgressStage) -> None:
+    name, origin = await egress.web(echo)
+    actor = egress.actor(http("other.example"), http(name, ports=[1]))
+    assert await egress.recent(actor) == []
+    for _ in range(2):
+        await egress.get(actor, origin.port, "third.example")
+    await egress.get(actor, origin.port, name)
+    newest, older = await egress.recent(actor)
+    assert (newest.kind, newest.host, newest.port) == ("http", name, origin.port)
+    assert (newest.reason, newest.times) == ("egress-port-denied", 1)
+    assert (older.host, older.reason, older.times) == ("third.example", "no-egress-rule", 2)
+    assert older.first <= older.last <= newest.last
+
+
 @pytest.mark.conformance("E-09", "E-11")
 async def test_the_defaults_are_port_80_and_the_name_that_the_policy_allows(
     egress: EgressStage,
@@ -202,6 +217,17 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled(egress: E
     assert json.loads((await wire.ask(ask)).data)["origin"] == origin.address
     assert egress.names.asked[name] == 1
     assert reason(await egress.get(actor, origin.port, name)) == (403, "address-denied")
+
+
+@pytest.mark.conformance("E-11", "E-12")
+@pytest.mark.egress_gateway(own_resolver=False)
+async def test_without_name_servers_of_its_own_the_gateway_asks_the_systems(
+    egress: EgressStage,
+) -> None:
+    name, origin = await egress.web(echo)
+    actor = egress.actor(http(name, ports=[origin.port]))
+    assert json.loads((await egress.get(actor, origin.port, name)).data)["origin"] == origin.address
+    assert egress.names.asked[name] == 1
 
 
 # B090, B093

@@ -76,6 +76,41 @@ async def test_an_intercepted_connection_ends_with_its_rule(egress: EgressStage)
     assert await ended(wire)
 
 
+# B132
+@pytest.mark.egress_gateway(recheck=60.0)
+@pytest.mark.conformance("E-24", "E-05")
+@pytest.mark.parametrize("when", ["before its first request", "after one"])
+async def test_an_actors_policy_is_never_lent_to_an_earlier_one_of_its_name(
+    egress: EgressStage, when: str
+) -> None:
+    name, origin = await egress.web(answering(200))
+    rule = http(name, ports=[origin.port])
+    actor = egress.actor(rule)
+    wire = await egress.tunnel(actor, origin.port)
+    ask = request("GET", "/", ("host", name))
+    if when == "after one":
+        assert (await wire.ask(ask)).status == 200
+    served = len(origin.exchanges)
+    egress.api.put(actor)
+    del egress.api.policies[actor]
+    egress.api.allow(actor, rule)
+    refused = await wire.ask(ask)
+    assert (refused.status, refused.head.get("ate-reason")) == (403, "actor-replaced")
+    assert len(origin.exchanges) == served
+
+
+@pytest.mark.conformance("E-24")
+async def test_a_policy_that_is_made_again_for_the_same_actor_holds(egress: EgressStage) -> None:
+    name, origin = await egress.web(answering(200))
+    rule = http(name, ports=[origin.port])
+    actor = egress.actor(rule)
+    wire = await egress.tunnel(actor, origin.port)
+    for _ in range(2):
+        assert (await wire.ask(request("GET", "/", ("host", name)))).status == 200
+        del egress.api.policies[actor]
+        egress.api.allow(actor, rule)
+
+
 @pytest.mark.conformance("E-24")
 async def test_another_rule_that_goes_ends_nothing(egress: EgressStage) -> None:
     name, origin = await egress.secure_web(answering(200))

@@ -19,6 +19,8 @@ class EgressSpec:
     api_address: str = ""
     provider_address: str = ""
     name_server: str = ""
+    # Whether the gateway is told of it, or finds it as the system's.
+    own_resolver: bool = True
     sniff: float = 5.0
     recheck: float = 0.3
     allowed: tuple[str, ...] = ("127.0.0.0/8",)
@@ -33,6 +35,7 @@ class EgressGateway:
     host: str
     port: int
     stats: str
+    denials: str
 
 
 class EgressDataplane(Protocol):
@@ -62,11 +65,15 @@ class AgentgatewayEgress:
             f"--egress-recheck-interval={spec.recheck}",
         ]
         command += [f"--egress-allow-cidr={cidr}" for cidr in spec.allowed]
-        process = await RouterProcess.start(
-            _resolving(spec.name_server, command, directory), directory
-        )
+        command += pki.denials_flags()
+        if spec.own_resolver:
+            command.append(f"--egress-name-server={spec.name_server}")
+        else:
+            command = _resolving(spec.name_server, command, directory)
+        process = await RouterProcess.start(command, directory)
         bound = Endpoint.parse(process.ready["listeners"]["tunnels"][0])
-        return EgressGateway(process, bound.host, bound.port, process.ready["stats"])
+        ready = process.ready
+        return EgressGateway(process, bound.host, bound.port, ready["stats"], ready["denials"])
 
 
 def _resolving(name_server: str, command: Sequence[str], directory: Path) -> list[str]:

@@ -4,6 +4,7 @@ import datetime
 import ssl
 from pathlib import Path
 
+from atenet.identity.spiffe import CLI_ID
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -46,6 +47,20 @@ class EgressPki:
         context.set_alpn_protocols(["http/1.1"])
         if credential is not None:
             context.load_cert_chain(self._file(credential))
+        return context
+
+    def denials_flags(self) -> list[str]:
+        """Where a gateway tells the local person what it denied."""
+        return [
+            "--denials-listen=127.0.0.1:0",
+            f"--denials-credential={self.gateway}",
+            f"--denials-trust={self.pki.pod_roots}",
+        ]
+
+    def person(self) -> ssl.SSLContext:
+        """The local person's TLS towards it."""
+        context = ssl.create_default_context(cafile=str(self.pki.service_roots))
+        context.load_cert_chain(self._file(self.pki.pods.issue(uris=[CLI_ID])))
         return context
 
     def tunnel_client(self, actor: str) -> ssl.SSLContext:

@@ -1,5 +1,6 @@
 """What an egress test plays on: a gateway, actors with policies, names, origins, tunnels."""
 
+import asyncio
 import contextlib
 import itertools
 import ssl
@@ -7,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import grpc.aio
+from atenet.denials.client import Denial, fetch_denials
 
 from tests.support.egress_api import EgressApi, Provider
 from tests.support.egress_capture import Capture
@@ -152,6 +154,13 @@ class EgressStage:
         """One request in intercepted TLS."""
         wire = await self.tls(actor, host, origin_port)
         return await wire.ask(request("GET", "/", ("host", host), *fields))
+
+    async def recent(self, actor: str) -> list[Denial]:
+        """What the gateway tells people of what it denied to the actor, newest first."""
+        person = self.pki.person()
+        return await asyncio.to_thread(
+            fetch_denials, self.gateway.denials, GATEWAY_NAME, actor, person
+        )
 
     def denials(self, actor: str) -> list[dict[str, Any]]:
         """The gateway's log lines of what was denied to the actor."""

@@ -25,7 +25,7 @@ use self::warm::Grants;
 use crate::config::{ApiFrontConfig, WarmMethod};
 use crate::drain::{self, DrainControl};
 use crate::error::EngineError;
-use crate::tls::{ClientAuth, ServerTls};
+use crate::tls::{Callers, ClientAuth, ServerTls};
 
 /// The running front.
 pub struct ApiFront {
@@ -62,7 +62,7 @@ impl Answered {
 impl ApiFront {
     /// Binds and serves. The store and the control plane's socket are opened when they are needed.
     pub async fn start(config: &ApiFrontConfig) -> Result<Self, EngineError> {
-        let auth = ClientAuth::Chain { roots: config.client_roots.clone() };
+        let auth = ClientAuth::Require { roots: config.client_roots.clone(), callers: Callers::Any };
         let tls = ServerTls::new(config.credentials.clone(), auth, &[b"h2"])
             .map_err(|error| EngineError::tls("control plane", error))?;
         let failed =

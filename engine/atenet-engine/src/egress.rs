@@ -16,6 +16,7 @@ mod floor;
 mod hello;
 mod inside;
 mod listen;
+mod names;
 mod origin;
 mod pool;
 mod serve_http1;
@@ -30,19 +31,19 @@ use moka::sync::Cache;
 
 use self::credentials::Credentials;
 use self::denial::Denial;
-use self::floor::Floor;
 use self::listen::Listener;
 use self::origin::Origins;
 use self::tunnel::Tunnel;
 use crate::actor_ref::ActorRef;
 use crate::config::{EgressConfig, LimitsConfig, TimeoutsConfig, millis};
 use crate::control::Control;
+use crate::denials::{Denials, Denied};
 use crate::drain::Drain;
 use crate::error::EngineError;
 use crate::exchange::http2_conn;
-use crate::policy::{Host, Matcher};
+use crate::policy::{Host, Layer, Matcher};
 use crate::telemetry::Telemetry;
-use crate::tls::{ClientAuth, Interception, ServerTls};
+use crate::tls::{Callers, ClientAuth, Interception, ServerTls};
 
 /// Compiled policies that are remembered; each is compiled once for each version.
 const COMPILED: u64 = 1_000;
@@ -56,6 +57,7 @@ struct Gateway {
     /// By the policy's uid and version.
     compiled: Cache<(String, i64), Arc<Matcher>>,
     telemetry: Telemetry,
+    denials: Denials,
     drain: Drain,
     limits: Limits,
 }
@@ -99,23 +101,73 @@ impl Limits {
 }
 
 impl Gateway {
-    /// The actor's policy as it is now (row E-17).
-    async fn policy(&self, actor: &ActorRef) -> Result<Arc<Matcher>, Denial> {
+    /// The policy of the tunnel's actor as it is now (row E-17).
+    async fn policy(&self, tunnel: &Tunnel) -> Result<Arc<Matcher>, Denial> {
+        let actor = &tunnel.actor;
         let policy = self.control.egress_policy(actor).await.map_err(|status| {
             tracing::warn!(%actor, code = ?status.code(), "cannot read an egress policy");
             Denial::PolicyUnavailable
         })?;
-        let metadata = policy.metadata.as_ref();
-        let Some((uid, version)) = metadata.map(|m| (m.uid.clone(), m.version)).filter(|(uid, _)| !uid.is_empty())
-        else {
+        if policy.rules.is_empty() {
+            return Ok(Arc::default());
+        }
+        let (uid, version) = policy.metadata.as_ref().map(|m| (m.uid.clone(), m.version)).unwrap_or_default();
+        tunnel.owns_policy(&self.control, &uid).await?;
+        if uid.is_empty() {
             return Ok(Arc::new(Matcher::new(&policy)));
-        };
+        }
         Ok(self.compiled.get_with((uid, version), || Arc::new(Matcher::new(&policy))))
     }
 
-    fn denied(&self, tunnel: &Tunnel, denial: Denial, host: Option<&Host>, rule: Option<usize>) {
-        self.telemetry.egress_decision(denial.reason());
-        tunnel.note(denial, host, rule);
+    fn denied(&self, tunnel: &Tunnel, what: &Refused) {
+        self.telemetry.egress_decision(what.denial.reason());
+        tunnel.note(what);
+        let denied = Denied {
+            layer: what.layer,
+            host: what.host.as_ref().map(ToString::to_string),
+            port: Some(tunnel.port()),
+            rule: what.rule,
+            reason: what.denial.reason(),
+            detail: what.denial.body(),
+        };
+        self.denials.note(&tunnel.actor, Some(&tunnel.uid), denied);
+    }
+
+    /// A tunnel that was not opened; the caller's certificate is good, so the name is believed.
+    fn unopened(&self, actor: &ActorRef, port: Option<u16>, denial: Denial) {
+        let (reason, detail) = (denial.reason(), denial.body());
+        tracing::info!(%actor, reason, "egress tunnel denied");
+        self.denials.note(actor, None, Denied { layer: None, host: None, port, rule: None, reason, detail });
+    }
+}
+
+/// What was denied, as far as it is known.
+#[derive(Debug)]
+struct Refused {
+    denial: Denial,
+    layer: Option<Layer>,
+    host: Option<Host>,
+    rule: Option<usize>,
+}
+
+impl Refused {
+    const fn new(denial: Denial) -> Self {
+        Self { denial, layer: None, host: None, rule: None }
+    }
+
+    const fn on(mut self, layer: Layer) -> Self {
+        self.layer = Some(layer);
+        self
+    }
+
+    fn of(mut self, host: &Host) -> Self {
+        self.host = Some(host.clone());
+        self
+    }
+
+    const fn by(mut self, rule: usize) -> Self {
+        self.rule = Some(rule);
+        self
     }
 }
 
@@ -123,6 +175,7 @@ impl Gateway {
 pub struct Egress {
     name: String,
     address: SocketAddr,
+    denials: Denials,
 }
 
 impl Egress {
@@ -134,30 +187,36 @@ impl Egress {
         drain: Drain,
     ) -> Result<Self, EngineError> {
         let failed = |what: &'static str| move |source| EngineError::tls(what, source);
-        let auth = ClientAuth::RequireAny { roots: config.client_roots.clone() };
+        let auth = ClientAuth::Require { roots: config.client_roots.clone(), callers: Callers::OneUri };
         let tls = ServerTls::new(config.tls.clone(), auth, &[b"http/1.1"]).map_err(failed("egress listener"))?;
         let interception = config.interception.clone().map(Interception::new).transpose();
-        let floor = Floor::new(config.allow_cidrs.clone());
-        let origins = Origins::new(config.origin_roots.clone(), floor, &config.limits);
+        let denials = Denials::default();
         let gateway = Gateway {
             control: Control::new(&config.control)?,
-            origins: origins.map_err(failed("egress origins"))?,
+            origins: Origins::new(config)?,
             interception: interception.map_err(failed("egress interception"))?,
             credentials: Credentials::new(&config.credential_providers, millis(config.limits.credential_ttl_ms))?,
             compiled: Cache::new(COMPILED),
             telemetry,
+            denials: denials.clone(),
             drain,
             limits: Limits::new(config, sizes, times),
         };
         let listener = Listener::bind(&config.name, config.address, tls, Arc::new(gateway))?;
         let address = listener.address();
         tokio::spawn(listener.run());
-        Ok(Self { name: config.name.clone(), address })
+        Ok(Self { name: config.name.clone(), address, denials })
     }
 
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What was lately denied.
+    #[must_use]
+    pub fn denials(&self) -> &Denials {
+        &self.denials
     }
 
     /// The bound address.

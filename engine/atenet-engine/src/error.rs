@@ -21,6 +21,8 @@ pub enum EngineError {
     Bind { name: String, address: String, source: io::Error },
     #[error("{role}: {source}")]
     Tls { role: String, source: TlsError },
+    #[error("egress name servers: {0}")]
+    Names(String),
     #[error("control plane {address}: {reason}")]
     Control { address: String, reason: String },
     #[error("cannot start the runtime: {0}")]

@@ -18,6 +18,7 @@ pub mod assignment;
 mod authority;
 pub mod config;
 pub mod control;
+pub mod denials;
 pub mod drain;
 pub mod egress;
 pub mod error;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::config::{RouterConfig, millis};
 use crate::control::Control;
+use crate::denials::Denials;
 use crate::drain::{self, Drain, DrainControl};
 use crate::egress::Egress;
 use crate::error::EngineError;
@@ -30,6 +31,7 @@ pub struct Router {
     /// The pages' own: they answer until everything else has ended.
     pages: DrainControl,
     addresses: Addresses,
+    denials: Denials,
 }
 
 impl Router {
@@ -38,7 +40,7 @@ impl Router {
         let config = Arc::new(config);
         let telemetry = telemetry(&config, log)?;
         let (control, drain) = drain::channel();
-        let mut addresses = Addresses::new();
+        let (mut addresses, mut denials) = (Addresses::new(), Denials::default());
         if let Some(plane) = config.control.as_ref().filter(|_| !config.listeners.is_empty()) {
             let resolver = Resolver::new(&config, Arc::new(Control::new(plane)?), telemetry.clone());
             resolver.follow_news();
@@ -48,17 +50,24 @@ impl Router {
             let common = (&config.limits, &config.timeouts);
             let egress = Egress::start(egress, common, telemetry.clone(), drain)?;
             addresses.insert(egress.name().to_owned(), vec![egress.address()]);
+            denials = egress.denials().clone();
         }
         let readiness = Readiness::default();
         let (pages, until) = drain::channel();
         addresses.extend(serve_probes(&config, &telemetry, &readiness, &until).await?);
         readiness.set(true);
-        Ok(Self { config, telemetry, readiness, control, pages, addresses })
+        Ok(Self { config, telemetry, readiness, control, pages, addresses, denials })
     }
 
     #[must_use]
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
+    }
+
+    /// What the egress gateway lately denied.
+    #[must_use]
+    pub fn denials(&self) -> &Denials {
+        &self.denials
     }
 
     #[must_use]

@@ -23,7 +23,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use self::files::{KeyPair, Watched, read_key_pair, read_roots};
 pub use self::interception::Interception;
-use self::verify::{AllowedClients, PinnedServer, chain_verifier};
+use self::verify::{PinnedServer, client_verifier};
 pub use crate::spiffe::SpiffeId;
 
 /// A stream to a server that passed [`ClientTls::connect`].
@@ -67,12 +67,19 @@ pub enum TlsError {
 pub enum ClientAuth {
     /// Anyone.
     None,
-    /// A certificate that chains to `roots` with exactly one URI name, which is one of `allowed`.
-    Require { roots: PathBuf, allowed: Vec<SpiffeId> },
-    /// Any certificate that chains to `roots`; who it names is looked at later.
-    Chain { roots: PathBuf },
-    /// A certificate that chains to `roots` with exactly one URI name; which, is for the listener to judge.
-    RequireAny { roots: PathBuf },
+    /// A certificate that chains to `roots` and names one of `callers`.
+    Require { roots: PathBuf, callers: Callers },
+}
+
+/// What a client's certificate must say besides chaining to the roots.
+#[derive(Debug, Clone)]
+pub enum Callers {
+    /// Anything; who it names is looked at later.
+    Any,
+    /// Exactly one URI name; which, is for the listener to judge.
+    OneUri,
+    /// Exactly one URI name, which is one of these.
+    OneOf(Vec<SpiffeId>),
 }
 
 /// Who a server must be.
@@ -95,9 +102,7 @@ impl ServerTls {
     pub fn new(credentials: CredentialFiles, client_auth: ClientAuth, alpn: &[&[u8]]) -> Result<Self, TlsError> {
         let alpn: Vec<Vec<u8>> = alpn.iter().map(|name| name.to_vec()).collect();
         let mut paths = vec![credentials.cert.clone(), credentials.key.clone()];
-        if let ClientAuth::Require { roots, .. } | ClientAuth::RequireAny { roots } | ClientAuth::Chain { roots } =
-            &client_auth
-        {
+        if let ClientAuth::Require { roots, .. } = &client_auth {
             paths.push(roots.clone());
         }
         let build = move || server_config(&credentials, &client_auth, &alpn).map(Arc::new);
@@ -119,16 +124,8 @@ fn server_config(files: &CredentialFiles, auth: &ClientAuth, alpn: &[Vec<u8>]) -
     let authenticated = !matches!(auth, ClientAuth::None);
     let builder = match auth {
         ClientAuth::None => builder.with_no_client_auth(),
-        ClientAuth::Require { roots, allowed } => {
-            let verifier = AllowedClients::new(read_roots(roots)?, roots, Some(allowed.clone()), provider())?;
-            builder.with_client_cert_verifier(Arc::new(verifier))
-        }
-        ClientAuth::RequireAny { roots } => {
-            let verifier = AllowedClients::new(read_roots(roots)?, roots, None, provider())?;
-            builder.with_client_cert_verifier(Arc::new(verifier))
-        }
-        ClientAuth::Chain { roots } => {
-            builder.with_client_cert_verifier(chain_verifier(read_roots(roots)?, roots, provider())?)
+        ClientAuth::Require { roots, callers } => {
+            builder.with_client_cert_verifier(client_verifier(read_roots(roots)?, roots, callers, provider())?)
         }
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| mismatch(files, &error))?;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use atenet_engine::actor_ref::ActorRef;
 use atenet_engine::config::RouterConfig;
 use atenet_engine::router;
 use pyo3::exceptions::PyValueError;
@@ -90,6 +91,14 @@ impl Router {
     fn metrics(&self, py: Python<'_>) -> PyResult<String> {
         let running = self.running()?;
         Ok(py.detach(|| running.router.telemetry().metrics_text()))
+    }
+
+    fn denials(&self, py: Python<'_>, actor: &str) -> PyResult<String> {
+        let actor =
+            ActorRef::parse(actor.as_bytes()).map_err(|error| PyValueError::new_err(format!("actor: {error}")))?;
+        let running = self.running()?;
+        py.detach(|| serde_json::to_string(&running.router.denials().of(&actor)))
+            .map_err(|error| engine_error(format_args!("denials: {error}")))
     }
 
     fn close(&self, py: Python<'_>) {

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from atenet.address import numeric_address
+from atenet.errors import AteError
 from atenet.flags import flag, seconds
 
 __all__ = ["Limits"]
+
+_DNS_PORT = 53
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,17 @@ class Limits:
         default=(),
     )
 
+    egress_name_server: tuple[str, ...] = flag(
+        "Who resolves the names of origins, IP or IP:PORT; repeatable, asked in this order. "
+        "Without it: the system's resolver.",
+        default=(),
+    )
+
     def egress(self) -> dict[str, Any]:
         """The engine's fields for the egress gateway."""
         return {
             "allow_cidrs": list(self.egress_allow_cidr),
+            "name_servers": [_with_port(server) for server in self.egress_name_server],
             "limits": {
                 "sniff_ms": _milliseconds(self.egress_sniff_timeout),
                 "recheck_ms": _milliseconds(self.egress_recheck_interval),
@@ -72,6 +83,14 @@ class Limits:
             "cache": {"entries": self.cache_entries},
             "limits": {"headers": self.header_fields},
         }
+
+
+def _with_port(server: str) -> str:
+    """`IP:PORT` of an address with or without a port. Raises AteError."""
+    try:
+        return str(numeric_address(server, _DNS_PORT))
+    except ValueError as error:
+        raise AteError(f"--egress-name-server: {error}") from error
 
 
 def _milliseconds(value: float) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ssl
 from typing import Any, Protocol
 
 from atenet.agentgateway.load import Problem
 from atenet.agentgateway.model.tls import BackendPolicies, BackendTLS
 from atenet.agentgateway.untranslatable import Untranslatable
+from atenet.identity.public_roots import public_roots
 
 __all__ = ["control", "credentials", "roots"]
 
@@ -43,5 +43,4 @@ def credentials(tls: BackendTLS, path: str) -> dict[str, str]:
 
 def roots(tls: BackendTLS) -> str:
     """The file of authorities that the peer must chain to; the system's where none is named."""
-    system = ssl.get_default_verify_paths()
-    return tls.root or system.cafile or system.openssl_cafile
+    return tls.root or str(public_roots())

@@ -7,6 +7,7 @@ import json
 import logging
 import signal
 import socket
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,20 @@ async def run(plan: Plan, settings: Settings, stop: Stop) -> None:
         hint = "free the address, or correct the file it names"
         raise AteError(str(error), hint=hint) from error
     try:
-        announce_ready(settings.ready_file, _ready(addresses))
-        await stop.wait()
-        await _drain(router)
+        with _denials(settings, router) as denials:
+            announce_ready(settings.ready_file, _ready(addresses) | _named("denials", denials))
+            await stop.wait()
+            await _drain(router)
     finally:
         await asyncio.to_thread(router.close)
+
+
+def _denials(settings: Settings, router: Router) -> AbstractContextManager[str | None]:
+    if settings.denials_listen is None:
+        return nullcontext()
+    from atenet.denials.server import serving_denials  # no code in memory that nobody asked for
+
+    return serving_denials(settings, router.denials)
 
 
 async def _drain(router: Router) -> None:
@@ -102,6 +112,10 @@ def _ready(addresses: dict[str, list[str]]) -> dict[str, Any]:
     listeners = dict(addresses)
     probes = {name: listeners.pop(name)[0] for name in ("stats", "readiness")}
     return {"listeners": listeners, **probes}
+
+
+def _named(name: str, address: str | None) -> dict[str, str]:
+    return {} if address is None else {name: address}
 
 
 def _every_address(config: AgentGatewayConfig | EgressFile) -> str:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet.agentgateway.limits import Limits
+from atenet.denials.settings import DenialsSettings
 from atenet.flags import flag
 
 __all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
-class Settings(Limits):
+class Settings(Limits, DenialsSettings):
     """One native router process."""
 
     bind_address: str | None = flag(

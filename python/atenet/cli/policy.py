@@ -12,12 +12,13 @@ from atenet.cli.control import DEADLINE_SECONDS, control
 from atenet.cli.failure import BadInput
 from atenet.cli.home import home_option
 from atenet.cli.output import output_option, show
+from atenet.cli.policy_denials import denials, suggestion
 from atenet.cli.policy_file import read_policy
 from atenet.cli.refs import REF
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto.ateapi_pb2_grpc import ControlStub
 
-__all__ = ["policy"]
+__all__ = ["found_policy", "policy"]
 
 _file_option = click.option(
     "-f",
@@ -33,6 +34,10 @@ def policy() -> None:
     """Say what an actor may reach, and ask what it may."""
 
 
+policy.add_command(denials)
+policy.add_command(suggestion)
+
+
 @policy.command("set")
 @click.argument("actor", type=REF)
 @_file_option
@@ -44,7 +49,7 @@ def set_(actor: pb.ObjectRef, file: str, home: Path) -> None:
     """
     wanted = read_policy(file)
     with control(home) as stub:
-        before = _found(stub, actor)
+        before = found_policy(stub, actor)
         if before is None:
             wanted.metadata.CopyFrom(pb.ResourceMetadata(atespace=actor.atespace, name="default"))
             create = pb.CreateActorEgressPolicyRequest(actor=actor, egress_policy=wanted)
@@ -122,10 +127,10 @@ def _of(word: str, home: Path) -> pb.EgressPolicy:
     """The policy of the actor of this name; one without rules if it has none."""
     actor = REF.convert(word, None, None)
     with control(home) as stub:
-        return _found(stub, actor) or pb.EgressPolicy()
+        return found_policy(stub, actor) or pb.EgressPolicy()
 
 
-def _found(stub: ControlStub, actor: pb.ObjectRef) -> pb.EgressPolicy | None:
+def found_policy(stub: ControlStub, actor: pb.ObjectRef) -> pb.EgressPolicy | None:
     """The actor's policy; none: it has none. An actor that is not there is an error."""
     stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
     try:

@@ -25,8 +25,8 @@ __all__ = ["up"]
 def up(settings: LocalSettings, home: Path, foreground: bool) -> None:
     """Start the whole system on this machine.
 
-    Starts control plane, node agent, workers and router, waits until all serve, and leaves them
-    running. Ports may be 0 (a free one); `ate status` shows the addresses.
+    Starts control plane, node agent, workers, router, egress gateway and credential provider, waits
+    until all serve, and leaves them running. Ports may be 0 (a free one); `ate status` shows the addresses.
     """
     if foreground:
         _in_front(home, settings)
@@ -61,7 +61,8 @@ def _welcome(layout: Layout, ready: dict[str, Any]) -> None:
     router = next(p["addresses"] for p in ready["processes"] if p["name"] == "router")
     count = sum(1 for p in ready["processes"] if p["name"].startswith("worker-"))
     workers = f"{count} worker{'s' if count != 1 else ''}"
-    click.echo(f"up in {ready['ready_seconds']:.1f} s: ateapi, atelet, router, {workers}")
+    names = f"ateapi, atelet, router, egress gateway, {workers}"
+    click.echo(f"up in {ready['ready_seconds']:.1f} s: {names}")
     plain = f"  http://{router['http']}" if "http" in router else ""
     dataplane = ready["settings"]["dataplane"]
     click.echo(f"  router  https://{router['https']}{plain}  ({dataplane})")

@@ -8,19 +8,22 @@ from pathlib import Path
 from atenet.flags import flag
 from atenet.identity.spiffe import EGRESS_ID
 
-__all__ = ["CredentialsSettings"]
+__all__ = ["PROVIDER_CLASS", "CredentialsSettings"]
+
+# Of a system on one machine.
+PROVIDER_CLASS = "local.ate"
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CredentialsSettings:
-    listen: str = flag("Where to serve the egress gateway, host:port.", default="127.0.0.1:7446")
+    listen: str = flag("Where to serve the egress gateway, host:port.", default="127.0.0.1:7447")
     credential: Path = flag("PEM with this provider's private key and certificate chain.")
     trust: Path = flag("PEM with the pod-identity authorities, which callers must chain to.")
     caller: str = flag("SPIFFE ID of the only caller that is answered.", default=EGRESS_ID)
     provider_class: str = flag(
-        "The class of the URIs that are served: ate-secret://CLASS/...", default="local.ate"
+        "The class of the URIs that are served: ate-secret://CLASS/...", default=PROVIDER_CLASS
     )
     directory: Path | None = flag(
         "Secrets as files: ate-secret://CLASS/file/PATH is <directory>/<the actor's atespace>/PATH.",

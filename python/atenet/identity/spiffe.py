@@ -12,6 +12,7 @@ __all__ = [
     "ATELET_ID",
     "CLI_ID",
     "CONTROLLER_ID",
+    "CREDENTIALS_SERVER_NAME",
     "EGRESS_ID",
     "EGRESS_SERVER_NAME",
     "ROUTER_ID",
@@ -113,3 +114,4 @@ CLI_ID = pod_id("ate-system", "ate-cli")
 API_SERVER_NAME = "api.ate-system.svc"
 ROUTER_SERVER_NAME = "atenet-router.ate-system.svc"
 EGRESS_SERVER_NAME = "atenet-egress.ate-system.svc"
+CREDENTIALS_SERVER_NAME = "ate-credentials.ate-system.svc"

@@ -35,10 +35,20 @@ def issue(layout: Layout, settings: LocalSettings) -> Credentials:
         router_service=identity.service_credential(
             "router", [spiffe.ROUTER_SERVER_NAME, settings.address]
         ),
+        egress_pod=identity.credential("egress", spiffe.EGRESS_ID),
+        egress_service=identity.service_credential(
+            "egress", [spiffe.EGRESS_SERVER_NAME, settings.address]
+        ),
+        provider_service=identity.service_credential(
+            "credentials", [spiffe.CREDENTIALS_SERVER_NAME, settings.address]
+        ),
         atelet=identity.credential("atelet", spiffe.ATELET_ID, node=NODE),
         worker=identity.credential("worker", spiffe.pod_id(NAMESPACE, POOL)),
         pod_roots=identity.trust("pod-identity"),
         service_roots=identity.trust("service-dns"),
+        actor_roots=identity.trust("actor-identity"),
+        interception_roots=identity.trust("egress-mitm"),
+        interception_ca=(ca / "egress-mitm.crt", ca / "egress-mitm.key"),
         actor_ca=(ca / "actor-identity.crt", ca / "actor-identity.key"),
     )
 

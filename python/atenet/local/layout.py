@@ -60,6 +60,15 @@ class Layout:
         return self.config / "agentgateway.yaml"
 
     @property
+    def egress_config(self) -> Path:
+        return self.config / "egress.yaml"
+
+    @property
+    def secrets(self) -> Path:
+        """Secrets that rules may put into requests: a directory for each atespace."""
+        return self.home / "secrets"
+
+    @property
     def router_state(self) -> Path:
         return self.home / "router"
 
@@ -117,6 +126,7 @@ class Layout:
             self.home,
             self.config,
             self.router_state,
+            self.secrets,
             self.store.parent,
             self.snapshots,
             self.node.parent,

@@ -38,10 +38,16 @@ class Credentials:
     api_service: Path
     router_pod: Path
     router_service: Path
+    egress_pod: Path
+    egress_service: Path
+    provider_service: Path
     atelet: Path
     worker: Path
     pod_roots: Path
     service_roots: Path
+    actor_roots: Path
+    interception_roots: Path
+    interception_ca: tuple[Path, Path]  # certificate, key
     actor_ca: tuple[Path, Path]  # certificate, key
 
 
@@ -56,6 +62,8 @@ def plan(layout: Layout, settings: LocalSettings, creds: Credentials) -> list[Pr
         _atelet(layout, settings, creds),
         *(_worker(layout, settings, creds, number) for number in numbers),
         _router(layout, settings, creds),
+        _egress(layout, settings, creds),
+        _provider(layout, settings, creds),
     ]
 
 
@@ -110,6 +118,7 @@ def _atelet(layout: Layout, settings: LocalSettings, creds: Credentials) -> Proc
         *("--state-dir", layout.node),
         *("--snapshots", layout.snapshots),
         *("--socket", layout.atelet_socket),
+        *("--egress-gateway-address", f"{settings.address}:{settings.egress_port}"),
         *("--ready-file", layout.ready_file("atelet")),
         *("--log-level", settings.log_level),
     )
@@ -136,6 +145,8 @@ def _worker(
         *("--credential", creds.worker),
         *("--trust", creds.pod_roots),
         *("--state-dir", layout.worker(name)),
+        *("--egress-gateway-trust", creds.service_roots),
+        *("--egress-interception-trust", creds.interception_roots),
         *("--net-prefix", layout.net_prefix(number)),
         *(word for path in settings.allow_host_path for word in ("--allow-host-path", str(path))),
         *("--suspend-grace", f"{settings.suspend_grace:g}s"),
@@ -163,6 +174,59 @@ def _router(layout: Layout, settings: LocalSettings, creds: Credentials) -> Proc
         reported=("readiness", "status", "envoy_admin") if envoy else (),
         stop_rank=0,
         stop_seconds=settings.drain_delay + drain_limit(settings) + 5,
+    )
+
+
+def _egress(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
+    """The native gateway, on either dataplane."""
+    ip = settings.address
+    denials = f"{ip}:{settings.denials_port}"
+    argv = _command(
+        "atenet",
+        "agentgateway",
+        *("-f", layout.egress_config),
+        *("--bind-address", ip),
+        *(
+            word
+            for server in settings.egress_name_server
+            for word in ("--egress-name-server", server)
+        ),
+        *(word for cidr in settings.egress_allow_cidr for word in ("--egress-allow-cidr", cidr)),
+        *("--denials-listen", denials),
+        *("--denials-credential", creds.egress_service),
+        *("--denials-trust", creds.pod_roots),
+        *("--ready-file", layout.ready_file("egress")),
+        *("--log-level", settings.log_level),
+    )
+    return ProcessSpec(
+        name="egress",
+        argv=argv,
+        addresses={
+            "tunnels": f"{ip}:{settings.egress_port}",
+            "stats": f"{ip}:{settings.egress_stats_port}",
+            "readiness": f"{ip}:{settings.egress_readiness_port}",
+            "denials": denials,
+        },
+        stop_rank=2,  # after the workers: actors may have last words
+        stop_seconds=drain_limit(settings) + 5,
+    )
+
+
+def _provider(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
+    listen = f"{settings.address}:{settings.credentials_port}"
+    argv = _command(
+        "atenet",
+        "credentials",
+        *("--listen", listen),
+        *("--credential", creds.provider_service),
+        *("--trust", creds.pod_roots),
+        *("--directory", layout.secrets),
+        *("--environment", "ATE_SECRET_"),
+        *("--ready-file", layout.ready_file("credentials")),
+        *("--log-level", settings.log_level),
+    )
+    return ProcessSpec(
+        name="credentials", argv=argv, addresses={"grpc": listen}, stop_rank=3, stop_seconds=5
     )
 
 

@@ -10,9 +10,9 @@ from atenet.identity import spiffe
 from atenet.local.layout import Layout
 from atenet.local.settings import LocalSettings
 
-__all__ = ["drain_limit", "render"]
+__all__ = ["HEADER", "drain_limit", "duration", "render"]
 
-_HEADER = "# Written by `ate up` at every start: change it by the flags of `ate up`, not here.\n"
+HEADER = "# Written by `ate up` at every start: change it by the flags of `ate up`, not here.\n"
 
 
 # What requests in the air have beyond the longest wait of a parked one.
@@ -26,7 +26,7 @@ def drain_limit(settings: LocalSettings) -> float:
 
 def render(layout: Layout, settings: LocalSettings) -> str:
     """YAML text. `settings` has no port 0 left."""
-    return _HEADER + yaml.safe_dump(_config(layout, settings), sort_keys=False)
+    return HEADER + yaml.safe_dump(_config(layout, settings), sort_keys=False)
 
 
 def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
@@ -38,10 +38,8 @@ def _config(layout: Layout, settings: LocalSettings) -> dict[str, Any]:
         "config": {
             "statsAddr": f"{settings.address}:{settings.stats_port}",
             "readinessAddr": f"{settings.address}:{settings.readiness_port}",
-            "connectionMinTerminationDeadline": _duration(settings.drain_delay),
-            "connectionTerminationDeadline": _duration(
-                settings.drain_delay + drain_limit(settings)
-            ),
+            "connectionMinTerminationDeadline": duration(settings.drain_delay),
+            "connectionTerminationDeadline": duration(settings.drain_delay + drain_limit(settings)),
         },
         "gateways": {
             "plain": {"port": settings.http_port, "protocol": "HTTP"},
@@ -99,9 +97,9 @@ def _ingress(settings: LocalSettings, pod: str, roots: str) -> dict[str, Any]:
         "host": f"{settings.address}:{settings.api_port}",
         "policies": {"backendTLS": tls},
         "connectTargetPort": settings.tunnel_port,
-        "cacheTtl": _duration(settings.cache_ttl),
+        "cacheTtl": duration(settings.cache_ttl),
         "requestParking": {
-            "budget": _duration(settings.park_budget),
+            "budget": duration(settings.park_budget),
             "max": settings.park_max,
         },
     }
@@ -116,6 +114,6 @@ def _tunnel(pod: str, roots: str) -> dict[str, Any]:
     }
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """AgentGateway's durations are whole numbers with a unit."""
     return f"{round(seconds * 1000)}ms"

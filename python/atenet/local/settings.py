@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from atenet.address import loopback_ipv4
+from atenet.address import loopback_ipv4, numeric_address
 from atenet.errors import AteError
 from atenet.flags import flag, flag_name, seconds
 
@@ -41,6 +41,11 @@ class LocalSettings:
         "ateapi: discovery and keys of actors' tokens, over HTTPS.", default=7446
     )
     atelet_port: int = flag("atelet: the node agent's gRPC.", default=7444)
+    egress_port: int = flag("Egress gateway: tunnels of actors.", default=8445)
+    egress_stats_port: int = flag("Egress gateway: /metrics.", default=15022)
+    egress_readiness_port: int = flag("Egress gateway: /readyz.", default=15023)
+    denials_port: int = flag("Egress gateway: recent denials, over HTTPS.", default=7448)
+    credentials_port: int = flag("Credential provider: gRPC, for the gateway.", default=7447)
     tunnel_port: int = flag("Workers: atunnel, on each worker's own address.", default=8443)
     cache_ttl: float = flag(
         "Router: how long an assignment is reused; agentgateway only: Envoy asks for each request.",
@@ -55,6 +60,20 @@ class LocalSettings:
         "Router: how long to serve on after SIGTERM. Nothing on one machine has to notice first.",
         default=0.0,
         kind=seconds,
+    )
+    egress_name_server: tuple[str, ...] = flag(
+        "Egress gateway: who resolves the names of origins, IP or IP:PORT. Repeatable. "
+        "Without it: the system's resolver.",
+        default=(),
+    )
+    egress_allow_cidr: tuple[str, ...] = flag(
+        "Egress gateway: addresses that may be dialled although they are not public, such as "
+        "10.1.0.0/16. Repeatable.",
+        default=(),
+    )
+    egress_origin_roots: Path | None = flag(
+        "Egress gateway: PEM with the authorities of origins. Without it: the system's.",
+        default=None,
     )
     suspend_grace: float = flag(
         "Workers: how long running requests may go on when their actor is suspended.",
@@ -95,6 +114,7 @@ class LocalSettings:
                     hint=f"use a value from {low} to {high}",
                 )
         _check_loopback("--address", self.address)
+        self._check_egress()
         self._check_network()
         self._check_host_paths()
         self._check_ports()
@@ -102,11 +122,19 @@ class LocalSettings:
     def as_json(self) -> dict[str, Any]:
         """For the supervisor's command line; `from_json` is its other half."""
         paths = [str(path) for path in self.allow_host_path]
-        return {**asdict(self), "allow_host_path": paths}
+        roots = None if self.egress_origin_roots is None else str(self.egress_origin_roots)
+        return {**asdict(self), "allow_host_path": paths, "egress_origin_roots": roots}
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> LocalSettings:
-        return cls(**{**given, "allow_host_path": tuple(map(Path, given["allow_host_path"]))})
+        roots = given["egress_origin_roots"]
+        read = {
+            "allow_host_path": tuple(map(Path, given["allow_host_path"])),
+            "egress_name_server": tuple(given["egress_name_server"]),
+            "egress_allow_cidr": tuple(given["egress_allow_cidr"]),
+            "egress_origin_roots": None if roots is None else Path(roots),
+        }
+        return cls(**{**given, **read})
 
     def _check_network(self) -> None:
         name = "--worker-network"
@@ -121,6 +149,28 @@ class LocalSettings:
             raise AteError(
                 f"{name}: {network} has no room for {self.workers} workers",
                 hint="give a larger network (a /24 holds 254), or fewer workers",
+            )
+
+    def _check_egress(self) -> None:
+        for server in self.egress_name_server:
+            try:
+                numeric_address(server, 53)
+            except ValueError as error:
+                raise AteError(
+                    f"--egress-name-server: {error}", hint="give an address, e.g. 127.0.0.53:5353"
+                ) from error
+        for cidr in self.egress_allow_cidr:
+            try:
+                ipaddress.ip_network(cidr)
+            except ValueError as error:
+                raise AteError(
+                    f"--egress-allow-cidr: {error}", hint="give a network, e.g. 10.1.0.0/16"
+                ) from error
+        roots = self.egress_origin_roots
+        if roots is not None and not (roots.is_absolute() and roots.is_file()):
+            raise AteError(
+                f"--egress-origin-roots: {roots} is not the absolute path of a file",
+                hint="give a PEM file of authorities",
             )
 
     def _check_host_paths(self) -> None:
@@ -157,6 +207,11 @@ PORTS = (
     "api_stats_port",
     "api_issuer_port",
     "atelet_port",
+    "egress_port",
+    "egress_stats_port",
+    "egress_readiness_port",
+    "denials_port",
+    "credentials_port",
 )
 
 # What only the native dataplane serves.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from atenet.errors import AteError
-from atenet.local import conversation
+from atenet.local import conversation, egress_config
 from atenet.local.child import Child, ChildState
 from atenet.local.credentials import issue, renew_forever
 from atenet.local.files import write_atomically
@@ -101,6 +101,9 @@ class Supervisor:
         self.settings = settle(self.settings)
         credentials = issue(self.layout, self.settings)
         write_atomically(self.layout.router_config, render(self.layout, self.settings))
+        write_atomically(
+            self.layout.egress_config, egress_config.render(self.settings, credentials)
+        )
         specs = plan(self.layout, self.settings, credentials)
         self._children = [self._child(spec) for spec in specs]
         self._keep_record()

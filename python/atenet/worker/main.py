@@ -14,13 +14,15 @@ import click
 from atenet import daemon, flags
 from atenet._engine import EngineError, Tunnel, socket_in_netns
 from atenet.errors import AteError
+from atenet.identity.public_roots import public_roots
 from atenet.identity.spiffe import pod_id
 from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
 from atenet.rpc.unix import serve_unix
+from atenet.worker.egress.sandbox_trust import SandboxTrust
 from atenet.worker.ingress import TunnelIngress, tunnel_config
 from atenet.worker.network import PairPool, clear_leftovers, hold_prefix
 from atenet.worker.registration import Registration, new_epoch
-from atenet.worker.sandbox import Cgroups, Freezer, NullSandbox, ProcessSandbox, Sandbox
+from atenet.worker.sandbox import Cgroups, Common, Freezer, NullSandbox, ProcessSandbox, Sandbox
 from atenet.worker.service import WorkerService
 from atenet.worker.settings import WorkerSettings
 from atenet.worker.supervisor import Supervisor
@@ -56,7 +58,8 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
         ingress, bound = await stack.enter_async_context(_tunnel(settings, threads))
         networks = PairPool(settings.net_prefix, settings.network_pool, threads)
         stack.push_async_callback(networks.close)
-        supervisor, registration = _hosting(settings, networks, sandbox, ingress)
+        common = await stack.enter_async_context(_trust(settings))
+        supervisor, registration = _hosting(settings, networks, sandbox, ingress, common)
         stack.push_async_callback(registration.close)
         await stack.enter_async_context(
             serve_unix(
@@ -115,8 +118,30 @@ async def _tunnel(
         await ingress.close(_CLOSE_SECONDS)
 
 
+@asynccontextmanager
+async def _trust(settings: WorkerSettings) -> AsyncIterator[Common]:
+    """What every container gets to trust; kept up to date while the block lasts."""
+    interception = settings.egress_interception_trust
+    if interception is None:
+        yield Common()
+        return
+    public = settings.egress_public_roots or public_roots()
+    trust = SandboxTrust(settings.state_dir / "trust", interception, public)
+    await asyncio.to_thread(trust.write)
+    following = asyncio.create_task(trust.follow())
+    try:
+        yield trust.common
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
 def _hosting(
-    settings: WorkerSettings, networks: PairPool, sandbox: Sandbox, ingress: TunnelIngress
+    settings: WorkerSettings,
+    networks: PairPool,
+    sandbox: Sandbox,
+    ingress: TunnelIngress,
+    common: Common,
 ) -> tuple[Supervisor, Registration]:
     supervisor = Supervisor(
         Parts(
@@ -129,6 +154,7 @@ def _hosting(
         slots=settings.slots,
         suspend_grace=settings.suspend_grace,
         allowed_host_paths=settings.allow_host_path,
+        common=common,
         changed=lambda: registration.beat_now(),  # noqa: PLW0108 - made below
     )
     registration = Registration(

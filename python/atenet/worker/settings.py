@@ -61,6 +61,14 @@ class WorkerSettings:
     egress_gateway_server_name: str = flag(
         "The name that the egress gateway must prove.", default=EGRESS_SERVER_NAME
     )
+    egress_interception_trust: Path | None = flag(
+        "PEM with the interception authorities: actors are given them together with the public roots, "
+        "in the variables that common programs read. Without it: neither.",
+        default=None,
+    )
+    egress_public_roots: Path | None = flag(
+        "PEM with the public roots for it. Default: the system's.", default=None
+    )
     egress_connections: int = flag(
         "How many connections an actor may have open to the outside at a time; more are reset.",
         default=1024,

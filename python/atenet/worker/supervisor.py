@@ -14,7 +14,7 @@ from atenet.errors import AteError
 from atenet.operations import Operations
 from atenet.proto import ateapi_pb2, atelet_pb2
 from atenet.worker.ingress import Activity, Incarnation
-from atenet.worker.sandbox import DEFAULT_CLASS, InvalidTemplateError, Sandbox
+from atenet.worker.sandbox import DEFAULT_CLASS, Common, InvalidTemplateError, Sandbox
 from atenet.worker.workload import Order, Parts, State, Workload
 
 __all__ = ["Checkpoint", "DrainingError", "FullError", "NotHostedError", "Supervisor"]
@@ -55,12 +55,14 @@ class Supervisor:
         slots: int,
         suspend_grace: float,
         allowed_host_paths: tuple[Path, ...] = (),
+        common: Common = Common(),  # noqa: B008 - frozen
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self.slots = slots
         self._parts = parts
         self._grace = suspend_grace
         self._allowed = allowed_host_paths
+        self._common = common
         self._changed = changed
         self._workloads: dict[str, Workload] = {}
         self._operations = Operations()
@@ -136,7 +138,7 @@ class Supervisor:
                 return here.timings
             if self._draining:
                 raise DrainingError("the worker is stopping")
-            order = Order.of(template, actor, actor_dir, self._allowed)
+            order = Order.of(template, actor, actor_dir, self._allowed, self._common)
             sandbox = self._sandbox_for(template)
             if here is not None and here.state is not State.EXITED:
                 await here.stop(grace=0)  # an earlier stop failed half-way

@@ -17,6 +17,7 @@ from atenet.worker.ingress import Incarnation, Ingress
 from atenet.worker.network import NetworkPair, PairPool
 from atenet.worker.probe import Probe, SocketMaker, plan_probes, wait_ready
 from atenet.worker.sandbox import (
+    Common,
     ContainerPlan,
     Exit,
     Launch,
@@ -76,11 +77,12 @@ class Order:
         actor: Incarnation,
         actor_dir: Path,
         allowed_host_paths: tuple[Path, ...],
+        common: Common = Common(),  # noqa: B008 - frozen
     ) -> Order:
         """Raises InvalidTemplateError naming the field."""
         named = ateapi_pb2.ObjectRef(atespace=actor.atespace, name=actor.name)
         return cls(
-            containers=plan_containers(template, named, actor_dir, allowed_host_paths),
+            containers=plan_containers(template, named, actor_dir, allowed_host_paths, common),
             probes=plan_probes(template),
             limits=Limits.of(template),
             durable=tuple(volume_directories(template, actor_dir).values()),

@@ -23,14 +23,25 @@ def specs(request: pytest.FixtureRequest, tmp_path: Path) -> list[ProcessSpec]:
         api_service=tmp_path / "b.pem",
         router_pod=tmp_path / "h.pem",
         router_service=tmp_path / "i.pem",
+        egress_pod=tmp_path / "j.pem",
+        egress_service=tmp_path / "k.pem",
+        provider_service=tmp_path / "l.pem",
         atelet=tmp_path / "c.pem",
         worker=tmp_path / "d.pem",
         pod_roots=tmp_path / "e.pem",
         service_roots=tmp_path / "f.pem",
+        actor_roots=tmp_path / "m.pem",
+        interception_roots=tmp_path / "n.pem",
+        interception_ca=(tmp_path / "o.crt", tmp_path / "o.key"),
         actor_ca=(tmp_path / "g.crt", tmp_path / "g.key"),
     )
     settings = LocalSettings(
-        dataplane=request.param, workers=3, allow_host_path=(tmp_path,), suspend_grace=0.5
+        dataplane=request.param,
+        workers=3,
+        allow_host_path=(tmp_path,),
+        suspend_grace=0.5,
+        egress_name_server=("127.0.0.53", "[::1]:5353"),
+        egress_allow_cidr=("127.9.0.0/16",),
     )
     return plan(Layout(tmp_path), settings, creds)
 
@@ -59,7 +70,12 @@ def test_the_router_goes_first_and_the_control_plane_last(specs: list[ProcessSpe
         sorted(spec.name for spec in group)
         for _, group in itertools.groupby(by_rank, key=lambda spec: spec.stop_rank)
     ]
-    assert groups == [["router"], ["worker-1", "worker-2", "worker-3"], ["atelet"], ["ateapi"]]
+    assert groups == [
+        ["router"],
+        ["worker-1", "worker-2", "worker-3"],
+        ["atelet", "egress"],  # actors may have last words
+        ["ateapi", "credentials"],
+    ]
 
 
 def test_no_two_processes_serve_on_one_address(specs: list[ProcessSpec]) -> None:

@@ -38,6 +38,11 @@ def test_the_defaults_are_what_the_documents_say() -> None:
         ({"allow_host_path": (Path("/does/not/exist"),)}, "--allow-host-path"),
         ({"allow_host_path": (Path(),)}, "--allow-host-path"),
         ({"park_budget": 0.0}, "--park-budget"),
+        ({"egress_name_server": ("dns.example",)}, "--egress-name-server"),
+        ({"egress_name_server": ("127.0.0.1:0x35",)}, "--egress-name-server"),
+        ({"egress_allow_cidr": ("10.0.0.1/8",)}, "--egress-allow-cidr"),
+        ({"egress_origin_roots": Path("/does/not/exist")}, "--egress-origin-roots"),
+        ({"egress_origin_roots": Path("relative.pem")}, "--egress-origin-roots"),
     ],
 )
 def test_what_cannot_be_is_named_by_its_flag_with_a_hint(wrong: dict[str, Any], flag: str) -> None:
@@ -58,7 +63,16 @@ def test_any_number_of_ports_may_be_free_ones() -> None:
 
 
 def test_settings_survive_the_way_to_the_supervisor(tmp_path: Path) -> None:
-    given = LocalSettings(workers=3, allow_host_path=(tmp_path,), park_budget=0.25)
+    roots = tmp_path / "roots.pem"
+    roots.touch()
+    given = LocalSettings(
+        workers=3,
+        allow_host_path=(tmp_path,),
+        park_budget=0.25,
+        egress_name_server=("127.0.0.53",),
+        egress_allow_cidr=("127.9.0.0/16", "fd00::/8"),
+        egress_origin_roots=roots,
+    )
     assert LocalSettings.from_json(given.as_json()) == given
 
 

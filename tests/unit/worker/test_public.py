@@ -17,6 +17,7 @@ def test_the_worker_packages_show_what_others_use() -> None:
     assert sorted(sandbox.__all__) == [
         "Bind",
         "Cgroups",
+        "Common",
         "ContainerPlan",
         "DEFAULT_CLASS",
         "Exit",

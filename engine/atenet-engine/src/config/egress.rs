@@ -31,6 +31,9 @@ pub struct EgressConfig {
     /// Addresses that are dialled although they are not public.
     #[serde(default)]
     pub allow_cidrs: Vec<Cidr>,
+    /// Who resolves origins' names; none: the system's resolver.
+    #[serde(default)]
+    pub name_servers: Vec<SocketAddr>,
     #[serde(default)]
     pub credential_providers: Vec<CredentialProviderConfig>,
     #[serde(default)]
@@ -77,6 +80,9 @@ impl Default for EgressLimits {
 impl EgressConfig {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         check_peer("egress.control", &self.control)?;
+        for (at, server) in self.name_servers.iter().enumerate() {
+            above_zero(&format!("egress.name_servers[{at}].port"), server.port().into())?;
+        }
         let mut classes = HashSet::new();
         for (at, provider) in self.credential_providers.iter().enumerate() {
             let field = format!("egress.credential_providers[{at}]");

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use http::Method;
 use http::uri::Scheme;
 
-use super::Gateway;
 use super::denial::Denial;
 use super::pool::{Http1, Http2, Origin};
 use super::tunnel::Tunnel;
+use super::{Gateway, Refused};
 use crate::exchange::party::{ActorError, ClientError, RequestBody, Responder, gone};
 use crate::exchange::pump::{End, Pump, Tally};
 use crate::exchange::refuse::{Asked, refuse};
@@ -30,8 +30,8 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    pub(super) fn note(&self, denial: Denial, host: Option<&Host>, rule: Option<usize>) {
-        self.gateway.denied(&self.tunnel, denial, host, rule);
+    pub(super) fn note(&self, what: Refused) {
+        self.gateway.denied(&self.tunnel, &what.on(self.layer));
     }
 
     /// The origin's Host: one spelling, and the port only where it is not the scheme's own.
@@ -76,19 +76,6 @@ struct Plan {
     expects_continue: bool,
 }
 
-/// A denial, and what is known of what was denied.
-struct Refused {
-    denial: Denial,
-    host: Option<Host>,
-    rule: Option<usize>,
-}
-
-impl From<Denial> for Refused {
-    fn from(denial: Denial) -> Self {
-        Self { denial, host: None, rule: None }
-    }
-}
-
 enum Ended {
     Served,
     Refused(Denial),
@@ -114,8 +101,9 @@ pub(super) async fn carry<B: RequestBody, R: Responder>(
     let plan = match planned {
         Ok(plan) => plan,
         Err(refused) => {
-            leg.note(refused.denial, refused.host.as_ref(), refused.rule);
-            return answer(responder, refused.denial, asked).await;
+            let denial = refused.denial;
+            leg.note(refused);
+            return answer(responder, denial, asked).await;
         }
     };
     let _used = leg.tunnel.uses(leg.layer, &plan.host, plan.kind);
@@ -126,7 +114,7 @@ pub(super) async fn carry<B: RequestBody, R: Responder>(
             Carried::Answered
         }
         Ended::Refused(denial) => {
-            leg.note(denial, Some(&plan.host), Some(plan.rule));
+            leg.note(Refused::new(denial).of(&plan.host).by(plan.rule));
             answer(responder, denial, asked).await
         }
         Ended::Gone => Carried::Over,
@@ -145,23 +133,23 @@ async fn answer<R: Responder>(responder: &mut R, denial: Denial, asked: Asked<'_
 
 /// Judges the request and makes it what the origin is to get.
 async fn prepare(leg: &Leg, request: &mut RequestHead, judged: Result<Framing, Denial>) -> Result<Plan, Refused> {
-    let framing = judged?;
-    let host = destination(request)?;
-    let refused = |denial, rule| Refused { denial, host: Some(host.clone()), rule };
-    let matcher = leg.gateway.policy(&leg.tunnel.actor).await.map_err(|denial| refused(denial, None))?;
-    let decision =
-        matcher.decide(leg.layer, &host, leg.tunnel.port()).map_err(|denial| refused(denial.into(), None))?;
+    let framing = judged.map_err(Refused::new)?;
+    let host = destination(request).map_err(Refused::new)?;
+    let refused = |denial| Refused::new(denial).of(&host);
+    let matcher = leg.gateway.policy(&leg.tunnel).await.map_err(refused)?;
+    let decision = matcher.decide(leg.layer, &host, leg.tunnel.port()).map_err(|denial| refused(denial.into()))?;
     let (rule, kind) = (decision.rule, decision.kind);
+    let refused = |denial| refused(denial).by(rule);
     if kind == RuleKind::TlsPassthrough {
-        return Err(refused(Denial::NotIntercepted, Some(rule)));
+        return Err(refused(Denial::NotIntercepted));
     }
-    let effects = decision.effects().map_err(|_| refused(Denial::CredentialMisconfigured, Some(rule)))?;
+    let effects = decision.effects().map_err(|_| refused(Denial::CredentialMisconfigured))?;
     let fields = &mut request.fields;
     let expects = fields.get(Kind::Expect).is_some_and(|e| e.eq_ignore_ascii_case(b"100-continue"));
     let expects_continue = expects && request.version == Version::Http11 && framing.has_body();
     let grpc = headers::is_grpc(fields);
     to_origin(fields, framing, &leg.host_field(&host));
-    inject(leg, fields, &effects).await.map_err(|denial| refused(denial, Some(rule)))?;
+    inject(leg, fields, &effects).await.map_err(refused)?;
     drop(matcher);
     Ok(Plan { host, rule, kind, effects, framing, grpc, expects_continue })
 }

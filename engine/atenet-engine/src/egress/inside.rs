@@ -11,7 +11,7 @@ use super::denial::Denial;
 use super::first::{First, MAX_BYTES, began_as_tls, first};
 use super::hello::{Hello, HelloError};
 use super::tunnel::Tunnel;
-use super::{Gateway, serve_http1, serve_http2};
+use super::{Gateway, Refused, serve_http1, serve_http2};
 use crate::http1::Reader;
 use crate::pipe::{Duplex, Idle, IoSink, IoSource, Outbox, Sink, Source, relay, split};
 use crate::policy::{Host, Layer, RuleKind};
@@ -41,10 +41,10 @@ where
             serve_http2::serve(Arc::new(leg(Layer::Http)), Duplex::with_chunk(source, sink, chunk)).await;
         }
         First::Tls(hello) => tls(gateway, tunnel, reader, sink, hello).await,
-        First::Malformed(_) => refuse_tls(gateway, tunnel, sink, (Denial::BadHello, None, None)).await,
+        First::Malformed(_) => refuse_tls(gateway, tunnel, sink, Refused::new(Denial::BadHello)).await,
         First::Other | First::Unclear => {
             let denial = if shown == First::Other { Denial::UnknownProtocol } else { Denial::Silent };
-            gateway.denied(tunnel, denial, None, None);
+            gateway.denied(tunnel, &Refused::new(denial));
             sink.reset();
         }
     }
@@ -63,8 +63,6 @@ async fn show<S: Source>(reader: &mut Reader<S>) -> Option<First> {
         }
     }
 }
-
-type Refused = (Denial, Option<Host>, Option<usize>);
 
 async fn tls<S, K>(gateway: &Arc<Gateway>, tunnel: &Arc<Tunnel>, reader: Reader<S>, sink: K, hello: Hello)
 where
@@ -86,22 +84,18 @@ where
 
 async fn decide(gateway: &Gateway, tunnel: &Tunnel, hello: &Hello) -> Result<(Host, usize, RuleKind), Refused> {
     let name = hello.server_name.as_deref().and_then(|name| Host::from_sni(name).ok());
-    let host = name.ok_or((Denial::NoServerName, None, None))?;
-    let matcher = gateway.policy(&tunnel.actor).await.map_err(|denial| (denial, Some(host.clone()), None))?;
+    let host = name.ok_or(Refused::new(Denial::NoServerName))?;
+    let matcher = gateway.policy(tunnel).await.map_err(|denial| Refused::new(denial).of(&host))?;
     match matcher.decide(Layer::Tls, &host, tunnel.port()) {
         Ok(decision) => Ok((host, decision.rule, decision.kind)),
-        Err(denial) => Err((denial.into(), Some(host), None)),
+        Err(denial) => Err(Refused::new(denial.into()).of(&host)),
     }
 }
 
 /// TLS is refused in its own words: an alert, then the end.
-async fn refuse_tls<K: Sink>(
-    gateway: &Gateway,
-    tunnel: &Tunnel,
-    mut sink: K,
-    (denial, host, rule): (Denial, Option<Host>, Option<usize>),
-) {
-    gateway.denied(tunnel, denial, host.as_ref(), rule);
+async fn refuse_tls<K: Sink>(gateway: &Gateway, tunnel: &Tunnel, mut sink: K, refused: Refused) {
+    let denial = refused.denial;
+    gateway.denied(tunnel, &refused.on(Layer::Tls));
     let mut out = Outbox::default();
     out.push(Bytes::copy_from_slice(&alert(denial.alert())));
     let told = async {
@@ -120,7 +114,7 @@ async fn pass_through<S: Source, K: Sink>(
 ) {
     let stream = match gateway.origins.dial(&host, tunnel.port()).await {
         Ok(stream) => stream,
-        Err(denial) => return refuse_tls(gateway, tunnel, sink, (denial, Some(host), Some(rule))).await,
+        Err(denial) => return refuse_tls(gateway, tunnel, sink, Refused::new(denial).of(&host).by(rule)).await,
     };
     gateway.telemetry.egress_decision("ok");
     let (read, write) = split(stream);
@@ -139,13 +133,13 @@ async fn intercept<S, K>(
     K: Sink + Unpin + 'static,
 {
     let Some(interception) = &gateway.interception else {
-        return refuse_tls(gateway, tunnel, sink, (Denial::InterceptionOff, Some(host), Some(rule))).await;
+        return refuse_tls(gateway, tunnel, sink, Refused::new(Denial::InterceptionOff).of(&host).by(rule)).await;
     };
     let acceptor = match interception.acceptor(&host.to_string()) {
         Ok(acceptor) => acceptor,
         Err(error) => {
             tracing::error!(%host, %error, "cannot mint a leaf");
-            return refuse_tls(gateway, tunnel, sink, (Denial::InterceptionOff, Some(host), Some(rule))).await;
+            return refuse_tls(gateway, tunnel, sink, Refused::new(Denial::InterceptionOff).of(&host).by(rule)).await;
         }
     };
     let (source, chunk) = reader.into_parts();

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::admit::{Caller, admit, caller, connect_target};
 use super::denial::Denial;
 use super::tunnel::Tunnel;
-use super::{Gateway, inside};
+use super::{Gateway, Refused, inside};
 use crate::error::EngineError;
 use crate::exchange::client_http1::Respond;
 use crate::exchange::party::Responder;
@@ -123,7 +123,7 @@ async fn serve_tls(gateway: &Arc<Gateway>, stream: ServerStream<TcpStream>) {
     tokio::select! {
         () = inside::serve(gateway, &tunnel, reader, sink) => {}
         host = withdrawal(gateway, &tunnel) => {
-            gateway.denied(&tunnel, Denial::Withdrawn, Some(&host), None);
+            gateway.denied(&tunnel, &Refused::new(Denial::Withdrawn).of(&host));
             beneath.reset_on_close();
         }
     }
@@ -145,12 +145,10 @@ async fn open<S: Source>(
     parse_request(&head, &mut request)?;
     // Whatever else the CONNECT's fields claim plays no part.
     let caller = caller?;
-    let noted = |denial: Denial| {
-        tracing::info!(actor = %caller.actor, reason = denial.reason(), "egress tunnel denied");
-        denial
-    };
-    let dialled = connect_target(&request).map_err(noted)?;
-    let uid = admit(&gateway.control, &caller).await.map_err(noted)?;
+    let dialled = connect_target(&request).inspect_err(|denial| gateway.unopened(&caller.actor, None, *denial))?;
+    let port = Some(dialled.port());
+    let admitted = admit(&gateway.control, &caller).await;
+    let uid = admitted.inspect_err(|denial| gateway.unopened(&caller.actor, port, *denial))?;
     Ok(Some(Tunnel::new(caller.actor, uid, dialled)))
 }
 

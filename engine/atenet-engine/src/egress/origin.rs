@@ -2,8 +2,7 @@
 //! (rows E-11, E-12 and E-21).
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustls::CertificateError;
@@ -12,11 +11,14 @@ use tokio::time::timeout;
 
 use super::denial::{Denial, Distrust};
 use super::floor::Floor;
-use crate::config::EgressLimits;
+use super::names::Names;
+use crate::config::{EgressConfig, millis};
+use crate::error::EngineError;
 use crate::policy::Host;
 use crate::tls::{ClientStream, ClientTls, PeerName, TlsError};
 
 pub(super) struct Origins {
+    names: Names,
     floor: Floor,
     tls: ClientTls,
     connect: Duration,
@@ -25,10 +27,18 @@ pub(super) struct Origins {
 
 impl Origins {
     /// Reads the roots now, so that a bad file is an error at start.
-    pub(super) fn new(roots: PathBuf, floor: Floor, limits: &EgressLimits) -> Result<Self, TlsError> {
-        let tls = ClientTls::new(None, roots, &[b"h2", b"http/1.1"])?;
-        let ms = Duration::from_millis;
-        Ok(Self { floor, tls, connect: ms(limits.connect_ms), handshake: ms(limits.origin_handshake_ms) })
+    pub(super) fn new(config: &EgressConfig) -> Result<Self, EngineError> {
+        let tls = ClientTls::new(None, config.origin_roots.clone(), &[b"h2", b"http/1.1"])
+            .map_err(|source| EngineError::tls("egress origins", source))?;
+        let (floor, limits) = (Floor::new(config.allow_cidrs.clone()), &config.limits);
+        let names = Names::new(&config.name_servers)?;
+        Ok(Self {
+            names,
+            floor,
+            tls,
+            connect: millis(limits.connect_ms),
+            handshake: millis(limits.origin_handshake_ms),
+        })
     }
 
     /// A TCP connection to the host on this port.
@@ -58,10 +68,8 @@ impl Origins {
             Host::Address(ip) => return Ok(vec![SocketAddr::new(*ip, port)]),
             Host::Name(name) => name,
         };
-        // With its final dot the name is whole: no search list makes another one of it.
-        let absolute = format!("{name}.");
-        match timeout(self.connect, tokio::net::lookup_host((absolute, port))).await {
-            Ok(Ok(addresses)) => Ok(addresses.map(canonical).collect()),
+        match timeout(self.connect, self.names.resolve(name)).await {
+            Ok(Ok(addresses)) => Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
             Ok(Err(error)) => {
                 tracing::debug!(%host, %error, "an origin's name does not resolve");
                 Err(Denial::Unresolved)
@@ -86,11 +94,6 @@ impl Origins {
             Err(_) => Err(Denial::Unreachable),
         }
     }
-}
-
-fn canonical(address: SocketAddr) -> SocketAddr {
-    let ip: IpAddr = address.ip().to_canonical();
-    SocketAddr::new(ip, address.port())
 }
 
 fn distrust(error: &TlsError) -> Denial {

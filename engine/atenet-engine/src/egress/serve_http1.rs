@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::Refused;
 use super::carry::{Carried, Leg, Scratch, carry};
 use super::denial::Denial;
 use crate::exchange::client_http1::{Body, Respond};
@@ -113,7 +114,7 @@ impl<S: Source, K: Sink> Conn<S, K> {
 
     /// Refuses what is no request, and is done.
     async fn refuse(&mut self, leg: &Leg, denial: Denial) -> Then {
-        leg.note(denial, None, None);
+        leg.note(Refused::new(denial));
         let mut respond = Respond::new(&mut self.sink, &mut self.out, Version::Http11, false);
         refuse(&mut respond, denial, UNREAD);
         let sent = timeout(LAST_WORDS, poll_fn(|cx| respond.poll_flush(cx))).await;

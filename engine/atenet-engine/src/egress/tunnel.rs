@@ -8,9 +8,11 @@ use parking_lot::Mutex;
 use tonic::Code;
 
 use super::Gateway;
+use super::Refused;
 use super::denial::Denial;
 use super::pool::Pool;
 use crate::actor_ref::ActorRef;
+use crate::control::Control;
 use crate::policy::{Host, Layer, RuleKind};
 
 /// What a rule lets through right now.
@@ -22,6 +24,8 @@ pub(super) struct Tunnel {
     /// What the actor dialled. The address picks nothing; the port is the destination's.
     pub(super) dialled: SocketAddr,
     pub(super) pool: Pool,
+    /// The uid of a policy that is known to be this incarnation's.
+    owned: Mutex<Option<String>>,
     uses: Mutex<HashMap<Use, usize>>,
 }
 
@@ -45,7 +49,7 @@ impl Drop for InUse {
 
 impl Tunnel {
     pub(super) fn new(actor: ActorRef, uid: String, dialled: SocketAddr) -> Self {
-        Self { actor, uid: uid.into(), dialled, pool: Pool::default(), uses: Mutex::default() }
+        Self { actor, uid: uid.into(), dialled, pool: Pool::default(), owned: Mutex::default(), uses: Mutex::default() }
     }
 
     pub(super) const fn port(&self) -> u16 {
@@ -56,6 +60,25 @@ impl Tunnel {
         let what = (layer, host.clone(), kind);
         *self.uses.lock().entry(what.clone()).or_default() += 1;
         InUse { tunnel: self.clone(), what }
+    }
+
+    /// Whether the policy of this uid, just read by the actor's name, is that of the tunnel's own incarnation.
+    ///
+    /// A uid never comes back: an actor that still has it now had it when the policy was read. One policy belongs to
+    /// one actor for life, so each is looked at once.
+    pub(super) async fn owns_policy(&self, control: &Control, policy: &str) -> Result<(), Denial> {
+        if !policy.is_empty() && self.owned.lock().as_deref() == Some(policy) {
+            return Ok(());
+        }
+        match control.get_actor(&self.actor).await {
+            Ok(actor) if actor.metadata.as_ref().is_some_and(|m| m.uid == *self.uid) => {
+                *self.owned.lock() = Some(policy.to_owned());
+                Ok(())
+            }
+            Ok(_) => Err(Denial::ActorReplaced),
+            Err(status) if status.code() == Code::NotFound => Err(Denial::ActorUnknown),
+            Err(_) => Err(Denial::ControlUnavailable),
+        }
     }
 
     /// What was withdrawn of all that the tunnel is used for. A control plane that does not answer withdraws nothing.
@@ -70,7 +93,7 @@ impl Tunnel {
         if uses.is_empty() {
             return None;
         }
-        let matcher = gateway.policy(&self.actor).await.ok()?;
+        let matcher = gateway.policy(self).await.ok()?;
         let gone = |(layer, host, kind): &Use| {
             !matcher.decide(*layer, host, self.port()).is_ok_and(|decision| decision.kind == *kind)
         };
@@ -78,16 +101,16 @@ impl Tunnel {
     }
 
     /// One line for each denial (row E-22).
-    pub(super) fn note(&self, denial: Denial, host: Option<&Host>, rule: Option<usize>) {
+    pub(super) fn note(&self, what: &Refused) {
         tracing::info!(
             actor = %self.actor,
             uid = %self.uid,
             dialled = %self.dialled,
-            host = host.map(tracing::field::display),
+            host = what.host.as_ref().map(tracing::field::display),
             port = self.port(),
-            rule,
-            reason = denial.reason(),
-            detail = denial.body(),
+            rule = what.rule,
+            reason = what.denial.reason(),
+            detail = what.denial.body(),
             "egress denied"
         );
     }

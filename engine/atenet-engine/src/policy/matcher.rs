@@ -20,6 +20,17 @@ pub enum Layer {
     Tls,
 }
 
+impl Layer {
+    /// As it is called in answers to people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Tls => "tls",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RuleKind {
     Http,

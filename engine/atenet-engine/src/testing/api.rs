@@ -27,7 +27,7 @@ use crate::proto::{
     WatchEvent, WatchRequest, WorkerAssignment,
 };
 use crate::spiffe::SpiffeId;
-use crate::tls::{ClientAuth, ServerTls};
+use crate::tls::{Callers, ClientAuth, ServerTls};
 
 pub(crate) const SERVER_NAME: &str = "api.ate-system.svc";
 
@@ -156,7 +156,7 @@ impl Api {
         R: Future<Output = Outcome> + Send + 'static,
     {
         let files = services.credential(&scratch, "service.pem", &Leaf::service(SERVER_NAME));
-        let auth = ClientAuth::Require { roots: scratch.path("pods.pem"), allowed: vec![router_id()] };
+        let auth = ClientAuth::Require { roots: scratch.path("pods.pem"), callers: Callers::OneOf(vec![router_id()]) };
         let tls = ServerTls::new(files, auth, &[b"h2"]).unwrap();
         let script: Script = Arc::new(move |actor, call| Box::pin(script(actor, call)));
         let (seen, conversations) = (Arc::new(Seen::default()), Arc::default());

@@ -35,7 +35,7 @@ impl Setup {
 
     /// A listener with this certificate that lets in only the router.
     fn server(&self, leaf: &Leaf) -> ServerTls {
-        let auth = ClientAuth::Require { roots: self.roots.clone(), allowed: vec![id(ROUTER)] };
+        let auth = ClientAuth::Require { roots: self.roots.clone(), callers: Callers::OneOf(vec![id(ROUTER)]) };
         ServerTls::new(self.credential("server.pem", leaf), auth, &[b"h2"]).unwrap()
     }
 

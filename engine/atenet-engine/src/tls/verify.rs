@@ -14,7 +14,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore, SignatureScheme,
 };
 
-use super::{PeerName, TlsError};
+use super::{Callers, PeerName, TlsError};
 use crate::spiffe::{IdentityError, Purpose, SpiffeId, identity_of};
 
 /// The proof that a peer holds its key: the same for clients and servers, which rustls asks by two traits.
@@ -48,34 +48,29 @@ fn refuse(error: IdentityError) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
 }
 
+/// Clients whose certificate chains to `roots`, read from `path`, and names one of `callers`.
+pub(super) fn client_verifier(
+    roots: RootCertStore,
+    path: &Path,
+    callers: &Callers,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(|error| TlsError::Pem { path: path.to_owned(), problem: error.to_string() })?;
+    let allowed = match callers {
+        Callers::Any => return Ok(chain),
+        Callers::OneUri => None,
+        Callers::OneOf(allowed) => Some(allowed.clone()),
+    };
+    Ok(Arc::new(AllowedClients { chain, allowed, provider }))
+}
+
 /// Clients whose certificate carries one SPIFFE ID, of a list if there is one.
-pub(super) struct AllowedClients {
+struct AllowedClients {
     chain: Arc<dyn ClientCertVerifier>,
     allowed: Option<Vec<SpiffeId>>,
     provider: Arc<CryptoProvider>,
-}
-
-impl AllowedClients {
-    pub(super) fn new(
-        roots: RootCertStore,
-        path: &Path,
-        allowed: Option<Vec<SpiffeId>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Result<Self, TlsError> {
-        let chain = chain_verifier(roots, path, provider.clone())?;
-        Ok(Self { chain, allowed, provider })
-    }
-}
-
-/// Clients whose certificate chains to `roots`, read from `path`.
-pub(super) fn chain_verifier(
-    roots: RootCertStore,
-    path: &Path,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-        .build()
-        .map_err(|error| TlsError::Pem { path: path.to_owned(), problem: error.to_string() })
 }
 
 impl fmt::Debug for AllowedClients {

@@ -41,7 +41,7 @@ use crate::actor_ref::{ActorRef, NameError};
 use crate::config::{TunnelConfig, millis};
 use crate::drain::{self, Drain, DrainControl};
 use crate::error::EngineError;
-use crate::tls::{ClientAuth, ServerTls};
+use crate::tls::{Callers, ClientAuth, ServerTls};
 
 pub use self::decline::STALE_HEADER;
 pub use self::stats::{ActorStats, ConnectionStats, Stats, TunnelStats};
@@ -82,8 +82,10 @@ impl TunnelServer {
     /// # Errors
     /// When the credential files are unusable or the address cannot be bound.
     pub fn start(config: &TunnelConfig) -> Result<Self, EngineError> {
-        let auth =
-            ClientAuth::Require { roots: config.trust_bundle.clone(), allowed: vec![config.allowed_client.clone()] };
+        let auth = ClientAuth::Require {
+            roots: config.trust_bundle.clone(),
+            callers: Callers::OneOf(vec![config.allowed_client.clone()]),
+        };
         let tls = ServerTls::new(config.credentials.clone(), auth, &[b"h2", b"http/1.1"])
             .map_err(|error| EngineError::tls("tunnel", error))?;
         let listen = |source| EngineError::Listen { name: "tunnel".into(), address: config.listen, source };

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -15,8 +14,8 @@ from atenet.address import Address
 from atenet.ateapi.mint.tokens import JWKS_PATH, TokenMint, discovery
 from atenet.ateapi.store import BusyError
 from atenet.errors import AteError
-from atenet.identity import files
 from atenet.pages import Page, PageServer, Query
+from atenet.tls_context import ServerContext
 
 __all__ = ["IssuerServer", "check_issuer"]
 
@@ -45,7 +44,7 @@ class IssuerServer:
             f"{base}{JWKS_PATH}": self._key_set,
         }
         self._server = PageServer(
-            "--issuer-listen", address, pages, tls=_WatchedContext(credential).current
+            "--issuer-listen", address, pages, tls=ServerContext(credential).current
         )
         self.address = str(self._server.address)
 
@@ -66,35 +65,6 @@ class IssuerServer:
         except (BusyError, TimeoutError) as e:
             _log.warning("the key set cannot be read", extra={"error": str(e)})
             return Page("the keys cannot be read now\n", "503 Service Unavailable")
-
-
-class _WatchedContext:
-    def __init__(self, credential: Path) -> None:
-        self._credential = credential
-        self._stamp: tuple[int, int] | None = None
-        self._context: ssl.SSLContext | None = None
-        self.current()
-
-    def current(self) -> ssl.SSLContext:
-        """For the next connection. Raises AteError only while there has never been a good one."""
-        try:
-            found = self._credential.stat()
-            stamp = (found.st_ino, found.st_mtime_ns)
-            if stamp != self._stamp or self._context is None:
-                self._context = self._load()
-                self._stamp = stamp
-        except (OSError, AteError) as e:
-            if self._context is None:
-                raise AteError(f"cannot use {self._credential} for the issuer: {e}") from e
-            _log.warning("keeping the old certificate", extra={"error": str(e)})
-        return self._context
-
-    def _load(self) -> ssl.SSLContext:
-        files.read_private(self._credential)  # refuses a loose mode by name
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_cert_chain(self._credential)
-        return context
 
 
 def check_issuer(url: str) -> str:

@@ -8,6 +8,7 @@ from atenet.worker.sandbox.limits import Limits
 from atenet.worker.sandbox.null import NullSandbox
 from atenet.worker.sandbox.plan import (
     Bind,
+    Common,
     ContainerPlan,
     InvalidTemplateError,
     plan_containers,
@@ -19,6 +20,7 @@ __all__ = [
     "DEFAULT_CLASS",
     "Bind",
     "Cgroups",
+    "Common",
     "ContainerPlan",
     "Exit",
     "FreezeUnavailableError",

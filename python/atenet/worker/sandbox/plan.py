@@ -6,7 +6,7 @@ Everything a template can get wrong is said here, before anything is started.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -15,7 +15,14 @@ from atenet.errors import AteError
 from atenet.proto import ateapi_pb2
 from atenet.worker.sandbox.account import HOME
 
-__all__ = ["Bind", "ContainerPlan", "InvalidTemplateError", "plan_containers", "volume_directories"]
+__all__ = [
+    "Bind",
+    "Common",
+    "ContainerPlan",
+    "InvalidTemplateError",
+    "plan_containers",
+    "volume_directories",
+]
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -39,6 +46,14 @@ class Bind:
     source: Path
     target: str
     read_only: bool
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every container of a worker has. Variables: unless its template sets them."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    binds: tuple[Bind, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +81,7 @@ def plan_containers(
     actor: ateapi_pb2.ObjectRef,
     actor_dir: Path,
     allowed_host_paths: Sequence[Path],
+    common: Common = Common(),
 ) -> tuple[ContainerPlan, ...]:
     """Raises InvalidTemplateError naming the field. Host paths are resolved: no link escapes."""
     if not template.containers:
@@ -78,7 +94,7 @@ def plan_containers(
     for index, container in enumerate(template.containers):
         where = f"template.containers[{index}]"
         _check_name(container.name, f"{where}.name", [p.name for p in plans])
-        plans.append(_plan(container, where, sources, identity))
+        plans.append(_plan(container, where, sources, identity, common))
     return tuple(plans)
 
 
@@ -87,6 +103,7 @@ def _plan(
     where: str,
     sources: dict[str, tuple[Path, bool]],
     identity: dict[str, str],
+    common: Common,
 ) -> ContainerPlan:
     if not container.command or not container.command[0]:
         raise InvalidTemplateError(
@@ -98,9 +115,9 @@ def _plan(
     return ContainerPlan(
         name=container.name,
         command=tuple(container.command),
-        environment=_environment(container, where) | identity,
+        environment={**common.environment, **_environment(container, where), **identity},
         working_dir=_working_dir(container, where),
-        binds=binds,
+        binds=(*common.binds, *binds),
     )
 
 

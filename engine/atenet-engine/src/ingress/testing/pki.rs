@@ -10,7 +10,7 @@ use rcgen::{
 
 use crate::config::RouterConfig;
 use crate::spiffe::SpiffeId;
-use crate::tls::{ClientAuth, ClientTls, CredentialFiles, PeerName, ServerTls};
+use crate::tls::{Callers, ClientAuth, ClientTls, CredentialFiles, PeerName, ServerTls};
 
 pub(in crate::ingress) struct Pki {
     directory: PathBuf,
@@ -67,7 +67,7 @@ impl Pki {
     pub(in crate::ingress) fn worker_tls(&self, id: &SpiffeId) -> ServerTls {
         let name = format!("worker-{}", id.as_str().replace(['/', ':'], "_"));
         self.credential(&name, id.as_str(), "worker.test");
-        let auth = ClientAuth::Require { roots: self.roots(), allowed: vec![Self::router_id()] };
+        let auth = ClientAuth::Require { roots: self.roots(), callers: Callers::OneOf(vec![Self::router_id()]) };
         ServerTls::new(self.files(&name), auth, &[b"h2"]).unwrap()
     }
 

@@ -1,0 +1,1 @@
+"""What a process that decides about egress lately denied, told to people who may look."""
