@@ -8,17 +8,17 @@ CARGO  := $(PYTHON) tools/toolchain.py
 RUST   := -p atenet-engine -p atenet-net
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint fmt proto docs bench setup
+.PHONY: help demo up down test lint fmt proto docs bench runsc setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## set up, start a system of its own, wake real software through the whole path (DATAPLANE=agentgateway: the other one), report, clean up
-	@$(SETUP) system venv engine demo
+	@$(SETUP) system venv engine demo gvisor
 	@.venv/bin/python -m atenet.local.demo $(if $(DATAPLANE),--dataplane $(DATAPLANE))
 
 up: ## set up and leave the whole system running on this machine (ATE_HOME says where)
-	@$(SETUP) system venv engine
+	@$(SETUP) system venv engine gvisor
 	@$(ATE) up --allow-host-path $(CURDIR)/examples $(if $(DATAPLANE),--dataplane $(DATAPLANE))
 
 down: ## stop what `make up` started
@@ -57,5 +57,8 @@ bench: ## take the measures: all, or one with ONLY=P-21
 	@$(SETUP) system venv engine demo bench
 	@.venv/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
+runsc: ## gVisor's runsc, which keeps actors' memory: built once, with Go, into a cache outside the tree
+	@$(SETUP) runsc
+
 setup: ## only set up
-	@$(SETUP) system venv engine demo
+	@$(SETUP) system venv engine demo gvisor

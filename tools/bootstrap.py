@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sets up what a make target needs: `tools/bootstrap.py system venv engine demo test bench`.
+"""Sets up what a make target needs: `tools/bootstrap.py system venv engine demo runsc test bench`.
 
 Standard library only, for it is the first thing that runs on a fresh machine. Each part is skipped
 at no cost when what it is made from has not changed: a stamp holds the hash of its inputs.
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import runsc
 import toolchain
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,9 +183,27 @@ def sandbox_python() -> str:
     raise SetupError("no Python below /usr\nhint: apt-get install python3")
 
 
+def gvisor() -> None:
+    """runsc, which keeps actors' memory: where it cannot be had, actors are of the process class."""
+    try:
+        runsc.ensure()
+    except runsc.RunscError as error:
+        reason = str(error).splitlines()[0]
+        say(f"without gVisor: actors keep files, not memory ({reason})")
+
+
+def need_runsc() -> None:
+    """The same for who cannot do without."""
+    try:
+        runsc.ensure()
+    except runsc.RunscError as error:
+        raise SetupError(str(error)) from error
+
+
 def test() -> None:
-    """What the tests need on top: a PostgreSQL server to start (none is left running)."""
+    """What the tests need on top: a PostgreSQL server to start (none is left running), and runsc."""
     system({**COMMANDS, **TEST_COMMANDS})
+    need_runsc()
 
 
 def bench() -> None:
@@ -209,6 +228,8 @@ PARTS: dict[str, Callable[[], None]] = {
     "venv": venv,
     "engine": engine,
     "demo": demo,
+    "gvisor": gvisor,
+    "runsc": need_runsc,
     "test": test,
     "bench": bench,
 }

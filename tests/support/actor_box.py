@@ -7,7 +7,7 @@ import secrets
 import shutil
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ from atenet.worker.sandbox import (
     Launch,
     Limits,
     ProcessSandbox,
+    Sandbox,
     account_of,
 )
 
@@ -141,7 +142,7 @@ class ActorBox:
     where: Path
     threads: ThreadPoolExecutor
     networks: PairPool
-    sandbox: ProcessSandbox
+    sandbox: Sandbox
     groups: list[object] = field(default_factory=list)
 
     async def run(
@@ -181,6 +182,8 @@ class ActorBox:
         env: dict[str, str] | None = None,
         binds: tuple[Bind, ...] = (),
         limits: Limits | None = None,
+        facts: dict[str, str] | None = None,
+        memory: Path | None = None,
     ) -> Launch:
         directory = actor_directory(self.where, uid)
         data = directory / "volumes" / "data"
@@ -199,19 +202,27 @@ class ActorBox:
             limits=limits or Limits(),
             durable=(data,),
             logs=directory / "logs",
+            facts=facts or {},
+            memory=memory,
         )
 
     def data_of(self, uid: str) -> Path:
         return self.where / uid / "volumes" / "data"
 
 
+def _process(scratch: Path, prefix: str, threads: ThreadPoolExecutor) -> Sandbox:
+    return ProcessSandbox(scratch, Cgroups(prefix), threads, freezer=Freezer(prefix))
+
+
 @asynccontextmanager
-async def actor_box(where: Path) -> AsyncIterator[ActorBox]:
-    """Fails when the test leaves a namespace or a process behind."""
+async def actor_box(
+    where: Path, make: Callable[[Path, str, ThreadPoolExecutor], Sandbox] | None = None
+) -> AsyncIterator[ActorBox]:
+    """Fails when the test leaves a namespace or a process behind. `make`: another sandbox class."""
     prefix = new_prefix()
     threads = ThreadPoolExecutor(16)
     networks = PairPool(prefix, 0, threads)
-    sandbox = ProcessSandbox(where / "scratch", Cgroups(prefix), threads, freezer=Freezer(prefix))
+    sandbox = (make or _process)(where / "scratch", prefix, threads)
     try:
         yield ActorBox(prefix, where / "actors", threads, networks, sandbox)
         await networks.close()

@@ -505,7 +505,7 @@ class WorkerStatus(_message.Message):
     def __init__(self, state: _Optional[_Union[WorkerState, str]] = ..., capacity: _Optional[_Union[WorkerResources, _Mapping]] = ..., allocated: _Optional[_Union[WorkerResources, _Mapping]] = ..., observed_epoch: _Optional[int] = ...) -> None: ...
 
 class Worker(_message.Message):
-    __slots__ = ("metadata", "worker_namespace", "worker_pool", "worker_pod", "worker_pod_uid", "node_name", "ips", "sandbox_class", "labels", "status", "epoch", "node_endpoint", "spiffe_id")
+    __slots__ = ("metadata", "worker_namespace", "worker_pool", "worker_pod", "worker_pod_uid", "node_name", "ips", "sandbox_class", "labels", "status", "epoch", "node_endpoint", "spiffe_id", "sandbox_classes")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -526,6 +526,7 @@ class Worker(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     NODE_ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     SPIFFE_ID_FIELD_NUMBER: _ClassVar[int]
+    SANDBOX_CLASSES_FIELD_NUMBER: _ClassVar[int]
     metadata: ResourceMetadata
     worker_namespace: str
     worker_pool: str
@@ -539,7 +540,8 @@ class Worker(_message.Message):
     epoch: int
     node_endpoint: str
     spiffe_id: str
-    def __init__(self, metadata: _Optional[_Union[ResourceMetadata, _Mapping]] = ..., worker_namespace: _Optional[str] = ..., worker_pool: _Optional[str] = ..., worker_pod: _Optional[str] = ..., worker_pod_uid: _Optional[str] = ..., node_name: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., sandbox_class: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., status: _Optional[_Union[WorkerStatus, _Mapping]] = ..., epoch: _Optional[int] = ..., node_endpoint: _Optional[str] = ..., spiffe_id: _Optional[str] = ...) -> None: ...
+    sandbox_classes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, metadata: _Optional[_Union[ResourceMetadata, _Mapping]] = ..., worker_namespace: _Optional[str] = ..., worker_pool: _Optional[str] = ..., worker_pod: _Optional[str] = ..., worker_pod_uid: _Optional[str] = ..., node_name: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., sandbox_class: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., status: _Optional[_Union[WorkerStatus, _Mapping]] = ..., epoch: _Optional[int] = ..., node_endpoint: _Optional[str] = ..., spiffe_id: _Optional[str] = ..., sandbox_classes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RegisterWorkerRequest(_message.Message):
     __slots__ = ("worker", "capacity", "hosted_actor_uids", "activity")

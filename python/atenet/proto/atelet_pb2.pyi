@@ -80,12 +80,16 @@ class CheckpointRequest(_message.Message):
     def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., if_idle_ms: _Optional[int] = ...) -> None: ...
 
 class CheckpointResponse(_message.Message):
-    __slots__ = ("found_stopped", "in_use")
+    __slots__ = ("found_stopped", "in_use", "kept_running", "content_scope")
     FOUND_STOPPED_FIELD_NUMBER: _ClassVar[int]
     IN_USE_FIELD_NUMBER: _ClassVar[int]
+    KEPT_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_SCOPE_FIELD_NUMBER: _ClassVar[int]
     found_stopped: bool
     in_use: bool
-    def __init__(self, found_stopped: _Optional[bool] = ..., in_use: _Optional[bool] = ...) -> None: ...
+    kept_running: str
+    content_scope: _ateapi_pb2.SnapshotContentScope
+    def __init__(self, found_stopped: _Optional[bool] = ..., in_use: _Optional[bool] = ..., kept_running: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ...) -> None: ...
 
 class PauseRequest(_message.Message):
     __slots__ = ("handle",)

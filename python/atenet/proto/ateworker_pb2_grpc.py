@@ -80,7 +80,9 @@ class WorkerServicer:
     def CheckpointWorkload(self, request, context):
         """Closes ingress (grace, then reset), stops the actor, removes its network.
         The durable directories hold what the snapshot will hold. NotFound when
-        the uid is not hosted.
+        the uid is not hosted. With content_scope FULL the actor is not stopped but
+        stands still, its memory written to memory_dir, until TerminateWorkload
+        ends it or ThawWorkload lets it go on; if that fails (DataLoss) it runs on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -14,6 +14,7 @@ import click
 from atenet import daemon, flags
 from atenet._engine import EngineError, Tunnel, socket_in_netns
 from atenet.errors import AteError
+from atenet.gvisor import find_runsc
 from atenet.identity.public_roots import public_roots
 from atenet.identity.spiffe import pod_id
 from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
@@ -22,7 +23,15 @@ from atenet.worker.egress.sandbox_trust import SandboxTrust
 from atenet.worker.ingress import TunnelIngress, tunnel_config
 from atenet.worker.network import PairPool, clear_leftovers, hold_prefix
 from atenet.worker.registration import Registration, new_epoch
-from atenet.worker.sandbox import Cgroups, Common, Freezer, NullSandbox, ProcessSandbox, Sandbox
+from atenet.worker.sandbox import (
+    Cgroups,
+    Common,
+    Freezer,
+    GvisorSandbox,
+    NullSandbox,
+    ProcessSandbox,
+    Sandbox,
+)
 from atenet.worker.service import WorkerService
 from atenet.worker.settings import WorkerSettings
 from atenet.worker.supervisor import Supervisor
@@ -53,13 +62,13 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
         stack.callback(threads.shutdown)
         stack.enter_context(daemon.only_one(settings.state_dir, "--state-dir"))
         stack.enter_context(hold_prefix(settings.net_prefix))
-        sandbox = await _clean_start(settings, threads)
-        stack.push_async_callback(asyncio.to_thread, sandbox.clear)
+        sandboxes = await _clean_start(settings, threads)
+        stack.push_async_callback(asyncio.to_thread, _clear, sandboxes)
         ingress, bound = await stack.enter_async_context(_tunnel(settings, threads))
         networks = PairPool(settings.net_prefix, settings.network_pool, threads)
         stack.push_async_callback(networks.close)
         common = await stack.enter_async_context(_trust(settings))
-        supervisor, registration = _hosting(settings, networks, sandbox, ingress, common)
+        supervisor, registration = _hosting(settings, networks, sandboxes, ingress, common)
         stack.push_async_callback(registration.close)
         await stack.enter_async_context(
             serve_unix(
@@ -79,26 +88,44 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
             await _last_beat(registration)
 
 
-async def _clean_start(settings: WorkerSettings, threads: ThreadPoolExecutor) -> Sandbox:
+async def _clean_start(
+    settings: WorkerSettings, threads: ThreadPoolExecutor
+) -> tuple[Sandbox, ...]:
     """What an interrupted run of this worker left is gone before anything new is made."""
 
-    def clear() -> Sandbox:
+    def clear() -> tuple[Sandbox, ...]:
         clear_leftovers(settings.net_prefix)
-        sandbox = _sandbox(settings, threads)
-        sandbox.clear()
-        return sandbox
+        sandboxes = _sandboxes(settings, threads)
+        _clear(sandboxes)
+        return sandboxes
 
     return await asyncio.to_thread(clear)
 
 
-def _sandbox(settings: WorkerSettings, threads: ThreadPoolExecutor) -> Sandbox:
+def _clear(sandboxes: tuple[Sandbox, ...]) -> None:
+    for sandbox in sandboxes:
+        sandbox.clear()
+
+
+def _sandboxes(settings: WorkerSettings, threads: ThreadPoolExecutor) -> tuple[Sandbox, ...]:
+    """The worker's own class first."""
     if settings.sandbox == NullSandbox.sandbox_class:
-        return NullSandbox()
-    return ProcessSandbox(
-        settings.state_dir / "run",
-        Cgroups(settings.net_prefix),
-        threads,
-        freezer=Freezer(settings.net_prefix),
+        return (NullSandbox(),)
+    prefix, cgroups = settings.net_prefix, Cgroups(settings.net_prefix)
+    process = ProcessSandbox(
+        settings.state_dir / "run", cgroups, threads, freezer=Freezer(settings.net_prefix)
+    )
+    if settings.sandbox == ProcessSandbox.sandbox_class:
+        return (process,)
+    runsc = settings.runsc or find_runsc()
+    if runsc is None:
+        raise AteError(
+            "--sandbox gvisor: there is no runsc that is recent enough",
+            hint="`make runsc` builds it (needs Go); or name one with --runsc",
+        )
+    return (
+        GvisorSandbox(runsc, prefix, settings.state_dir / "gvisor", cgroups, threads),
+        process,
     )
 
 
@@ -139,14 +166,14 @@ async def _trust(settings: WorkerSettings) -> AsyncIterator[Common]:
 def _hosting(
     settings: WorkerSettings,
     networks: PairPool,
-    sandbox: Sandbox,
+    sandboxes: tuple[Sandbox, ...],
     ingress: TunnelIngress,
     common: Common,
 ) -> tuple[Supervisor, Registration]:
     supervisor = Supervisor(
         Parts(
             networks=networks,
-            sandboxes={sandbox.sandbox_class: sandbox},
+            sandboxes={sandbox.sandbox_class: sandbox for sandbox in sandboxes},
             ingress=ingress,
             make_socket=socket_in_netns,
             stop_wait=settings.stop_wait,
@@ -159,7 +186,7 @@ def _hosting(
     )
     registration = Registration(
         settings.atelet_socket,
-        _record(settings, sandbox),
+        _record(settings, sandboxes),
         settings.socket,
         supervisor,
         capacity=settings.capacity,
@@ -167,7 +194,7 @@ def _hosting(
     return supervisor, registration
 
 
-def _record(settings: WorkerSettings, sandbox: Sandbox) -> ateapi_pb2.Worker:
+def _record(settings: WorkerSettings, sandboxes: tuple[Sandbox, ...]) -> ateapi_pb2.Worker:
     return ateapi_pb2.Worker(
         metadata=ateapi_pb2.ResourceMetadata(name=settings.name),
         worker_namespace=settings.namespace,
@@ -175,7 +202,8 @@ def _record(settings: WorkerSettings, sandbox: Sandbox) -> ateapi_pb2.Worker:
         worker_pod=settings.name,
         worker_pod_uid=settings.name,
         ips=settings.ip,
-        sandbox_class=sandbox.sandbox_class,
+        sandbox_class=sandboxes[0].sandbox_class,
+        sandbox_classes=[sandbox.sandbox_class for sandbox in sandboxes],
         labels=settings.labels,
         epoch=new_epoch(settings.state_dir),
         spiffe_id=pod_id(settings.namespace, settings.pool),

@@ -11,17 +11,21 @@ import grpc
 import grpc.aio
 
 from atenet.errors import AteError
+from atenet.gvisor import Runtime
 from atenet.proto import ateapi_pb2, ateworker_pb2, ateworker_pb2_grpc
 from atenet.worker.ingress import Incarnation
 from atenet.worker.sandbox import (
     FreezeUnavailableError,
     InvalidTemplateError,
     LimitsUnavailableError,
+    MemoryNotSavedError,
+    MemoryUnusableError,
 )
 from atenet.worker.supervisor import (
     Checkpoint,
     DrainingError,
     FullError,
+    Memory,
     NotHostedError,
     Supervisor,
 )
@@ -38,6 +42,8 @@ _CODES: tuple[tuple[type[AteError], grpc.StatusCode], ...] = (
     (NotHostedError, grpc.StatusCode.NOT_FOUND),
     (DrainingError, grpc.StatusCode.UNAVAILABLE),
     (StartAbortedError, grpc.StatusCode.UNAVAILABLE),
+    (MemoryNotSavedError, grpc.StatusCode.DATA_LOSS),
+    (MemoryUnusableError, grpc.StatusCode.DATA_LOSS),
 )
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -51,10 +57,11 @@ class WorkerService(ateworker_pb2_grpc.WorkerServicer):
     ) -> ateworker_pb2.RunWorkloadResponse:
         async with _answered(context):
             actor = _incarnation(request.actor, request.actor_uid)
-            directory = Path(request.actor_dir)
-            if not directory.is_absolute():
-                raise InvalidTemplateError(f"actor_dir {request.actor_dir!r} is not absolute")
-            timings = await self._supervisor.run(actor, request.template, directory)
+            directory = _absolute("actor_dir", request.actor_dir)
+            memory = _memory(request.memory) if request.HasField("memory") else None
+            timings = await self._supervisor.run(
+                actor, request.template, directory, memory, golden=request.golden
+            )
         return ateworker_pb2.RunWorkloadResponse(timings=timings)
 
     async def CheckpointWorkload(
@@ -62,9 +69,26 @@ class WorkerService(ateworker_pb2_grpc.WorkerServicer):
     ) -> ateworker_pb2.CheckpointWorkloadResponse:
         async with _answered(context):
             actor = _incarnation(request.actor, request.actor_uid)
-            done = await self._supervisor.checkpoint(actor, if_idle=request.if_idle_ms / 1000)
-        return ateworker_pb2.CheckpointWorkloadResponse(
+            full = request.content_scope == ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL
+            done = await self._supervisor.checkpoint(
+                actor,
+                if_idle=request.if_idle_ms / 1000,
+                memory=_absolute("memory_dir", request.memory_dir) if full else None,
+            )
+        answer = ateworker_pb2.CheckpointWorkloadResponse(
             found_stopped=done is Checkpoint.FOUND_STOPPED, in_use=done is Checkpoint.IN_USE
+        )
+        if done is Checkpoint.SAVED:
+            answer.memory.CopyFrom(self._described(request.memory_dir))
+        return answer
+
+    def _described(self, directory: str) -> ateworker_pb2.Memory:
+        runtime = self._supervisor.runtime
+        return ateworker_pb2.Memory(
+            directory=directory,
+            runtime_version=runtime.version if runtime else "",
+            machine=runtime.machine if runtime else "",
+            cpu_features=runtime.features if runtime else (),
         )
 
     async def PauseWorkload(
@@ -111,6 +135,20 @@ async def _answered(context: Context) -> AsyncIterator[None]:
     except AteError as e:
         code = next((c for kind, c in _CODES if isinstance(e, kind)), grpc.StatusCode.INTERNAL)
         await context.abort(code, str(e))
+
+
+def _absolute(field: str, given: str) -> Path:
+    path = Path(given)
+    if not path.is_absolute():
+        raise InvalidTemplateError(f"{field} {given!r} is not absolute")
+    return path
+
+
+def _memory(given: ateworker_pb2.Memory) -> Memory:
+    return Memory(
+        _absolute("memory.directory", given.directory),
+        Runtime(given.runtime_version, given.machine, tuple(given.cpu_features)),
+    )
 
 
 def _incarnation(actor: ateapi_pb2.ObjectRef, uid: str) -> Incarnation:

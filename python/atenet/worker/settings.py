@@ -15,7 +15,7 @@ from atenet.worker.network import check_prefix
 
 __all__ = ["DNS_ANSWERS", "SANDBOXES", "WorkerSettings"]
 
-SANDBOXES = ("process", "null")
+SANDBOXES = ("process", "gvisor", "null")
 DNS_ANSWERS = ("synthetic", "upstream")
 
 
@@ -27,9 +27,14 @@ class WorkerSettings:
     listen: str = flag("Where atunnel listens for the router, host:port.", default="0.0.0.0:8443")
     ip: tuple[str, ...] = flag("Address that the router dials. Repeatable, at most two.")
     sandbox: str = flag(
-        "Sandbox class of this worker's actors: process, or null, in which nothing runs at all: for "
-        "measures and tests of everything around it.",
+        "Sandbox class of this worker: process; gvisor, which keeps memory and runs actors of the "
+        "process class too; or null, in which nothing runs at all: for measures and tests of "
+        "everything around it.",
         default="process",
+    )
+    runsc: Path | None = flag(
+        "gVisor's runsc. Default: one on PATH that is recent enough, else what `make runsc` built.",
+        default=None,
     )
     slots: int = flag("How many actors this worker holds at a time.", default=4)
     cpu_milli: int = flag(

@@ -7,17 +7,25 @@ import enum
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from atenet.errors import AteError
+from atenet.gvisor import Runtime, RuntimeMismatchError
 from atenet.operations import Operations
 from atenet.proto import ateapi_pb2, atelet_pb2
 from atenet.worker.ingress import Activity, Incarnation
-from atenet.worker.sandbox import DEFAULT_CLASS, Common, InvalidTemplateError, Sandbox
+from atenet.worker.sandbox import (
+    DEFAULT_CLASS,
+    Common,
+    InvalidTemplateError,
+    MemoryUnusableError,
+    Sandbox,
+)
 from atenet.worker.workload import Order, Parts, State, Workload
 
-__all__ = ["Checkpoint", "DrainingError", "FullError", "NotHostedError", "Supervisor"]
+__all__ = ["Checkpoint", "DrainingError", "FullError", "Memory", "NotHostedError", "Supervisor"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,10 +42,19 @@ class NotHostedError(AteError):
     """No actor with this uid is here."""
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What an earlier activation's `save` wrote, and what it ran on."""
+
+    directory: Path
+    runtime: Runtime
+
+
 class Checkpoint(enum.Enum):
     """What became of one."""
 
     STOPPED = "stopped"
+    SAVED = "saved"  # it stands still, its memory written
     FOUND_STOPPED = "found stopped"  # it had ended by itself
     IN_USE = "in use"  # nothing was done
 
@@ -69,21 +86,38 @@ class Supervisor:
         self._draining = False
 
     async def run(
-        self, actor: Incarnation, template: ateapi_pb2.ActorTemplate, actor_dir: Path
+        self,
+        actor: Incarnation,
+        template: ateapi_pb2.ActorTemplate,
+        actor_dir: Path,
+        memory: Memory | None = None,
+        *,
+        golden: bool = False,
     ) -> atelet_pb2.StartTimings:
         """Starts the actor and opens its ingress; an actor that is here already is left alone.
 
-        Raises AteError: InvalidTemplateError, FullError, DrainingError, or why it did not start.
+        `memory`: it goes on from there; `golden`: it gets neither name nor ingress. Raises AteError:
+        InvalidTemplateError, FullError, DrainingError, MemoryUnusableError, or why it did not start.
         """
-        return await self._operations.detached(self._run(actor, template, actor_dir))
+        return await self._operations.detached(
+            self._run(actor, template, actor_dir, memory, golden=golden)
+        )
 
-    async def checkpoint(self, actor: Incarnation, *, if_idle: float = 0.0) -> Checkpoint:
+    async def checkpoint(
+        self, actor: Incarnation, *, if_idle: float = 0.0, memory: Path | None = None
+    ) -> Checkpoint:
         """Stops it with grace; its durable directories then hold what a snapshot will hold.
 
-        `if_idle`: seconds for which nobody must have used it; it is left alone otherwise. Raises
-        NotHostedError.
+        With `memory` it is not stopped but stands still, its memory in that directory, until it is
+        terminated or thawed. `if_idle`: seconds for which nobody must have used it; it is left alone
+        otherwise. Raises NotHostedError, and MemoryNotSavedError: then it runs on.
         """
-        return await self._operations.detached(self._checkpoint(actor, if_idle))
+        return await self._operations.detached(self._checkpoint(actor, if_idle, memory))
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """What saved memory depends on here; None when no class keeps any."""
+        return next((s.runtime for s in self._parts.sandboxes.values() if s.runtime), None)
 
     async def pause(self, actor: Incarnation) -> None:
         """Closes ingress with grace and freezes it; repeatable.
@@ -130,7 +164,13 @@ class Supervisor:
         await self._operations.settled()
 
     async def _run(
-        self, actor: Incarnation, template: ateapi_pb2.ActorTemplate, actor_dir: Path
+        self,
+        actor: Incarnation,
+        template: ateapi_pb2.ActorTemplate,
+        actor_dir: Path,
+        memory: Memory | None,
+        *,
+        golden: bool,
     ) -> atelet_pb2.StartTimings:
         async with self._operations.lock(actor.uid):
             here = self._workloads.get(actor.uid)
@@ -138,8 +178,17 @@ class Supervisor:
                 return here.timings
             if self._draining:
                 raise DrainingError("the worker is stopping")
-            order = Order.of(template, actor, actor_dir, self._allowed, self._common)
             sandbox = self._sandbox_for(template)
+            directory = None if memory is None else _usable(memory, sandbox)
+            order = Order.of(
+                template,
+                actor,
+                actor_dir,
+                self._allowed,
+                self._common,
+                memory=directory,
+                golden=golden,
+            )
             if here is not None and here.state is not State.EXITED:
                 await here.stop(grace=0)  # an earlier stop failed half-way
             if here is None and len(self._workloads) >= self.slots:
@@ -165,7 +214,9 @@ class Supervisor:
         sandbox.check(template)
         return sandbox
 
-    async def _checkpoint(self, actor: Incarnation, if_idle: float) -> Checkpoint:
+    async def _checkpoint(
+        self, actor: Incarnation, if_idle: float, memory: Path | None
+    ) -> Checkpoint:
         async with self._operations.lock(actor.uid):
             workload = self._workloads.get(actor.uid)
             if workload is None:
@@ -174,6 +225,10 @@ class Supervisor:
             asked = if_idle and workload.state is State.READY and not ended_by_itself
             if asked and not await self._parts.ingress.close_if_idle(actor, if_idle):
                 return Checkpoint.IN_USE
+            if memory is not None and not ended_by_itself:
+                await workload.save(memory, self._grace)
+                _log.info("actor saved", extra=_fields(actor))
+                return Checkpoint.SAVED
             if workload.state is not State.EXITED:
                 await workload.stop(grace=0 if ended_by_itself else self._grace)
             self._forget(workload)
@@ -234,6 +289,17 @@ class Supervisor:
                 )
                 await workload.settle_exit()
         self._changed()
+
+
+def _usable(memory: Memory, sandbox: Sandbox) -> Path:
+    """Its directory. Raises MemoryUnusableError."""
+    if sandbox.runtime is None:
+        raise MemoryUnusableError(f"the {sandbox.sandbox_class} class keeps no memory")
+    try:
+        sandbox.runtime.check(memory.runtime)
+    except RuntimeMismatchError as e:
+        raise MemoryUnusableError(e.message, hint=e.hint) from e
+    return memory.directory
 
 
 def _not_hosted(actor: Incarnation) -> NotHostedError:

@@ -69,6 +69,8 @@ class Order:
     limits: Limits
     durable: tuple[Path, ...]
     logs: Path
+    memory: Path | None = None  # to go on from
+    golden: bool = False  # a first start for all: it is nobody, and nobody reaches it
 
     @classmethod
     def of(
@@ -78,6 +80,9 @@ class Order:
         actor_dir: Path,
         allowed_host_paths: tuple[Path, ...],
         common: Common = Common(),  # noqa: B008 - frozen
+        *,
+        memory: Path | None = None,
+        golden: bool = False,
     ) -> Order:
         """Raises InvalidTemplateError naming the field."""
         named = ateapi_pb2.ObjectRef(atespace=actor.atespace, name=actor.name)
@@ -87,6 +92,8 @@ class Order:
             limits=Limits.of(template),
             durable=tuple(volume_directories(template, actor_dir).values()),
             logs=actor_dir / "logs",
+            memory=memory,
+            golden=golden,
         )
 
 
@@ -126,7 +133,7 @@ class Workload:
             self.timings.sandbox_ms = clock.lap()
             await self._until_ready(self._group, self._network)
             self.timings.ready_ms = clock.lap()
-            await self._parts.ingress.activate(self.actor, self._network.gateway_path)
+            await self._open(self._network)
             self.timings.activate_ms = clock.lap()
         except BaseException:
             await self.stop(grace=0, wait=0)
@@ -152,9 +159,24 @@ class Workload:
         try:
             await group.freeze()
         except BaseException:
-            await self._parts.ingress.activate(self.actor, network.gateway_path)
+            await self._open(network)
             raise
         self.state = State.PAUSED
+
+    async def save(self, directory: Path, grace: float) -> None:
+        """Pauses it and writes its memory into the empty directory.
+
+        Raises MemoryNotSavedError and FreezeUnavailableError, and then it is reachable and runs.
+        """
+        group = self._group
+        assert group is not None
+        if self.state is State.READY:
+            await self.pause(grace)
+        try:
+            await group.save(directory)
+        except BaseException:
+            await self.thaw()
+            raise
 
     async def thaw(self) -> None:
         """Lets it go on where it was, and opens ingress."""
@@ -162,7 +184,7 @@ class Workload:
         assert group is not None
         assert network is not None
         await group.thaw()
-        await self._parts.ingress.activate(self.actor, network.gateway_path)
+        await self._open(network)
         self.state = State.READY
 
     async def stop(self, *, grace: float, wait: float | None = None) -> None:
@@ -193,8 +215,14 @@ class Workload:
         await self.stop(grace=0, wait=0)
         self.state = State.EXITED
 
+    async def _open(self, network: NetworkPair) -> None:
+        if not self._order.golden:
+            await self._parts.ingress.activate(self.actor, network.gateway_path)
+
     def _launch(self, network: NetworkPair) -> Launch:
-        order = self._order
+        order, actor = self._order, self.actor
+        names = (actor.atespace, actor.name, actor.uid)
+        known = ("", "", "") if order.golden else names
         return Launch(
             actor_name=self.actor.name,
             actor_uid=self.actor.uid,
@@ -203,6 +231,13 @@ class Workload:
             limits=order.limits,
             durable=order.durable,
             logs=order.logs,
+            facts={
+                "actor-id": "/".join(known[:2]) if known[0] else "",
+                "atespace": known[0],
+                "actor": known[1],
+                "actor-uid": known[2],
+            },
+            memory=order.memory,
         )
 
     async def _until_ready(self, group: SandboxGroup, network: NetworkPair) -> None:

@@ -1,9 +1,18 @@
-"""Where actors run: the interface, the process class, and what both share."""
+"""Where actors run: the interface, the classes, and what they share."""
 
 from atenet.worker.sandbox.account import account_of
 from atenet.worker.sandbox.cgroup import Cgroups, LimitsUnavailableError
 from atenet.worker.sandbox.freezer import Freezer, FreezeUnavailableError
-from atenet.worker.sandbox.interface import DEFAULT_CLASS, Exit, Launch, Sandbox, SandboxGroup
+from atenet.worker.sandbox.gvisor import GvisorSandbox
+from atenet.worker.sandbox.interface import (
+    DEFAULT_CLASS,
+    Exit,
+    Launch,
+    MemoryNotSavedError,
+    MemoryUnusableError,
+    Sandbox,
+    SandboxGroup,
+)
 from atenet.worker.sandbox.limits import Limits
 from atenet.worker.sandbox.null import NullSandbox
 from atenet.worker.sandbox.plan import (
@@ -25,10 +34,13 @@ __all__ = [
     "Exit",
     "FreezeUnavailableError",
     "Freezer",
+    "GvisorSandbox",
     "InvalidTemplateError",
     "Launch",
     "Limits",
     "LimitsUnavailableError",
+    "MemoryNotSavedError",
+    "MemoryUnusableError",
     "NullSandbox",
     "ProcessSandbox",
     "Sandbox",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from atenet.errors import AteError
+from atenet.gvisor import Runtime
 from atenet.proto import ateapi_pb2
 from atenet.worker.network import NetworkPair
 from atenet.worker.sandbox.limits import Limits
@@ -15,7 +17,23 @@ from atenet.worker.sandbox.plan import ContainerPlan
 # What a template that names no class gets.
 DEFAULT_CLASS = "process"
 
-__all__ = ["DEFAULT_CLASS", "Exit", "Launch", "Sandbox", "SandboxGroup"]
+__all__ = [
+    "DEFAULT_CLASS",
+    "Exit",
+    "Launch",
+    "MemoryNotSavedError",
+    "MemoryUnusableError",
+    "Sandbox",
+    "SandboxGroup",
+]
+
+
+class MemoryNotSavedError(AteError):
+    """Its memory could not be written, or its class keeps none; it is as before."""
+
+
+class MemoryUnusableError(AteError):
+    """The memory of a snapshot cannot go on here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +47,14 @@ class Launch:
     limits: Limits
     durable: tuple[Path, ...]  # directories that become the actor's
     logs: Path
+    facts: dict[str, str] = field(default_factory=dict)  # files at /run/ate: who it is
+    memory: Path | None = None  # what `SandboxGroup.save` wrote; None: the commands are started
 
 
 @dataclass(frozen=True)
 class Exit:
-    """How the first container of an activation ended. `status`: 128 + signal when killed."""
+    """How the first container of an activation ended. `status`: 128 + signal when killed; -1 when
+    it ended too soon to tell."""
 
     container: str
     status: int
@@ -41,7 +62,8 @@ class Exit:
 
     def __str__(self) -> str:
         said = f"; its last lines:\n{self.last_lines}" if self.last_lines else "; it said nothing"
-        return f"container {self.container!r} exited with status {self.status}{said}"
+        how = f"exited with status {self.status}" if self.status >= 0 else "ended at once"
+        return f"container {self.container!r} {how}{said}"
 
 
 class SandboxGroup(Protocol):
@@ -60,6 +82,11 @@ class SandboxGroup(Protocol):
     async def thaw(self) -> None:
         """Lets them go on. Repeatable."""
 
+    async def save(self, directory: Path) -> None:
+        """Writes the memory of a frozen group into the empty directory; it stays frozen.
+
+        Raises MemoryNotSavedError, and then the directory is empty."""
+
     async def stop(self, wait: float) -> None:
         """Asks to stop, waits, then makes sure: no process is left, nothing on the host but
         logs and durable directories. A frozen one is thawed first. Repeatable."""
@@ -67,12 +94,17 @@ class SandboxGroup(Protocol):
 
 class Sandbox(Protocol):
     sandbox_class: str
+    runtime: Runtime | None
+    """What saved memory depends on; None for a class that keeps none."""
 
     def check(self, template: ateapi_pb2.ActorTemplate) -> None:
         """Raises InvalidTemplateError for what this class cannot do."""
 
     async def start(self, launch: Launch) -> SandboxGroup:
-        """Starts every container. Raises AteError and leaves nothing when one cannot start."""
+        """Starts every container, or has them go on from `launch.memory`.
+
+        Raises AteError and leaves nothing when one cannot start; MemoryUnusableError when that is
+        the memory's fault."""
 
     def clear(self) -> None:
         """Removes what an interrupted run left. Blocks; called before anything is started."""

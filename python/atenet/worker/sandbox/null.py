@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from pathlib import Path
 
 from atenet._engine import socket_in_netns
 from atenet.errors import AteError
+from atenet.gvisor import Runtime
 from atenet.proto import ateapi_pb2
-from atenet.worker.sandbox.interface import Exit, Launch
+from atenet.worker.sandbox.interface import Exit, Launch, MemoryNotSavedError
 
 __all__ = ["NullSandbox"]
 
@@ -22,6 +24,7 @@ _PORT = 80
 
 class NullSandbox:
     sandbox_class = "null"
+    runtime: Runtime | None = None
 
     def check(self, template: ateapi_pb2.ActorTemplate) -> None:
         """Everything can be done by doing nothing."""
@@ -52,6 +55,9 @@ class NullGroup:
 
     async def thaw(self) -> None:
         """It goes on doing nothing."""
+
+    async def save(self, directory: Path) -> None:
+        raise MemoryNotSavedError("the null class keeps no memory")
 
     async def stop(self, wait: float) -> None:
         del wait

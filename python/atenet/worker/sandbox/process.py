@@ -12,13 +12,14 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from atenet.errors import AteError
+from atenet.gvisor import Runtime
 from atenet.proto import ateapi_pb2
 from atenet.worker.network import GATEWAY_ADDRESS
 from atenet.worker.sandbox import account, bubblewrap, child, output, seccomp
 from atenet.worker.sandbox.cgroup import Cgroups
 from atenet.worker.sandbox.child import Child
 from atenet.worker.sandbox.freezer import Freezer
-from atenet.worker.sandbox.interface import Exit, Launch
+from atenet.worker.sandbox.interface import Exit, Launch, MemoryNotSavedError
 from atenet.worker.sandbox.limits import apply_rlimits
 from atenet.worker.sandbox.output import OutputLog
 from atenet.worker.sandbox.plan import ContainerPlan, InvalidTemplateError
@@ -36,6 +37,7 @@ class ProcessSandbox:
     """
 
     sandbox_class = "process"
+    runtime: Runtime | None = None
 
     def __init__(
         self, scratch: Path, cgroups: Cgroups, threads: Executor, *, freezer: Freezer
@@ -169,6 +171,9 @@ class ProcessGroup:
 
     async def thaw(self) -> None:
         await self._on_thread(self._sandbox.freezer.thaw, self._launch.network.name)
+
+    async def save(self, directory: Path) -> None:
+        raise MemoryNotSavedError("the process class keeps no memory")
 
     async def stop(self, wait: float) -> None:
         await self.thaw()

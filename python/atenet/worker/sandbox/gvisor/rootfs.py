@@ -1,0 +1,66 @@
+"""The root directory of containers without an image: the host's programs, a system of its own.
+
+It is made once for a worker and never written to by an actor: runsc keeps what is written above it
+in the sandbox's memory, where a checkpoint finds it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from atenet.worker.network import GATEWAY_ADDRESS
+from atenet.worker.sandbox import account
+from atenet.worker.sandbox.bubblewrap import SYSTEM_FILES, SystemView
+from atenet.worker.sandbox.gvisor.bundle import ACCOUNT, HOSTNAME
+from atenet.worker.sandbox.plan import Bind
+
+__all__ = ["MOUNT_POINTS", "build", "etc_files", "mount_points", "system_binds"]
+
+MOUNT_POINTS = ("proc", "dev", "sys", "usr", "run/ate")
+_OPEN = ("tmp", "var/tmp", "home/actor")
+
+
+def build(root: Path, view: SystemView) -> None:
+    """Makes it anew. Blocks for some ms. Raises OSError."""
+    shutil.rmtree(root, ignore_errors=True)
+    for directory in (*MOUNT_POINTS, *_OPEN, "etc"):
+        (root / directory).mkdir(mode=0o755, parents=True)
+    for directory in _OPEN:
+        (root / directory).chmod(0o1777)
+    for path, target in view.links:
+        (root / path.lstrip("/")).symlink_to(target)
+    for path in view.directories:
+        (root / path.lstrip("/")).mkdir(exist_ok=True)
+    for name in SYSTEM_FILES:
+        _copy(Path(name), root / name.lstrip("/"))
+    for name, text in etc_files().items():
+        (root / "etc" / name).write_text(text)
+
+
+def etc_files() -> dict[str, str]:
+    """The same for every actor, since saved memory may have read them."""
+    return account.files_for(HOSTNAME, ACCOUNT, GATEWAY_ADDRESS)
+
+
+def system_binds(view: SystemView) -> tuple[Bind, ...]:
+    return tuple(Bind(Path(path), path, read_only=True) for path in view.directories)
+
+
+def mount_points(root: Path, targets: tuple[str, ...]) -> None:
+    """Makes the directories that mounts are put on; never through a link. Raises OSError."""
+    for target in targets:
+        current = root
+        for part in Path(target).parts[1:]:
+            current /= part
+            if current.is_symlink():
+                raise NotADirectoryError(f"{target} leads through a link of the image")
+            current.mkdir(mode=0o755, exist_ok=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    elif source.exists():
+        shutil.copy2(source, target)

@@ -1,0 +1,147 @@
+"""The gvisor class: each activation is one sandbox of runsc, which serves once.
+
+Its first container holds the kernel that all containers of the actor share, and with it their
+network. runsc takes the addresses off the link when it starts, so a pair of namespaces serves one
+activation, which is what the pool hands out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+
+from atenet.errors import AteError
+from atenet.gvisor import Runtime
+from atenet.proto import ateapi_pb2
+from atenet.worker.sandbox import account, output
+from atenet.worker.sandbox.bubblewrap import SystemView
+from atenet.worker.sandbox.cgroup import Cgroups
+from atenet.worker.sandbox.gvisor import bundle, rootfs
+from atenet.worker.sandbox.gvisor.group import Container, GvisorGroup, container_name
+from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, Runsc
+from atenet.worker.sandbox.interface import Launch, MemoryUnusableError
+from atenet.worker.sandbox.output import OutputLog
+from atenet.worker.sandbox.plan import ContainerPlan
+
+__all__ = ["GvisorSandbox"]
+
+_STATES = Path("/run/atenet")
+
+
+class GvisorSandbox:
+    """`program`: runsc; `prefix`: the worker's own, for its state directory; `scratch`: for what an
+    activation needs on the host while it runs."""
+
+    sandbox_class = "gvisor"
+
+    def __init__(
+        self, program: Path, prefix: str, scratch: Path, cgroups: Cgroups, threads: Executor
+    ) -> None:
+        """Blocks for some ms. Raises AteError when the program does not run."""
+        self.runtime: Runtime | None = Runtime.of(program)
+        self._runsc = Runsc(program, _STATES / prefix)
+        self._scratch = scratch
+        self._cgroups = cgroups
+        self._threads = threads
+        self._view = SystemView.scan()
+        self._root = scratch / "root"
+
+    def check(self, template: ateapi_pb2.ActorTemplate) -> None:
+        """Raises InvalidTemplateError for what this class cannot do."""
+
+    async def start(self, launch: Launch) -> GvisorGroup:
+        loop = asyncio.get_running_loop()
+        group = GvisorGroup(self._runsc, launch, self._place(launch), self._threads, self._forget)
+        try:
+            await loop.run_in_executor(self._threads, self._prepare, launch)
+            for number, plan in enumerate(launch.containers):
+                made = await loop.run_in_executor(self._threads, self._start, launch, plan, number)
+                group.add(made)
+            group.watch()
+        except BaseException as e:
+            await group.stop(0)
+            if isinstance(e, OSError):
+                raise AteError(f"the sandbox cannot be made: {e}") from e
+            raise
+        return group
+
+    def clear(self) -> None:
+        """Removes what interrupted activations left. Blocks; only before anything is started."""
+        self._runsc.kill_all()
+        self._runsc.forget()
+        self._cgroups.clear()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _place(self, launch: Launch) -> Path:
+        return self._scratch / launch.network.name
+
+    def _forget(self, launch: Launch) -> None:
+        self._cgroups.remove(launch.network.name)
+        shutil.rmtree(self._place(launch), ignore_errors=True)
+
+    def _prepare(self, launch: Launch) -> None:
+        for bind in (bind for plan in launch.containers for bind in plan.binds):
+            if not bind.source.exists():
+                raise AteError(f"{bind.source}, to be mounted at {bind.target}, is missing")
+        for directory in launch.durable:
+            account.hand_over(directory, bundle.ACCOUNT)
+        launch.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._cgroups.create(launch.network.name, launch.limits)
+        for directory in (self._runsc.state, self._scratch, self._place(launch)):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._root.exists():
+            rootfs.build(self._root, self._view)
+        facts = self._place(launch) / "facts"
+        facts.mkdir(mode=0o755)
+        for name, text in launch.facts.items():
+            (facts / name).write_text(text)
+
+    def _start(self, launch: Launch, plan: ContainerPlan, number: int) -> Container:
+        """Blocks until the container runs."""
+        first = number == 0
+        place = self._place(launch) / plan.name
+        place.mkdir(mode=0o700)
+        content = bundle.spec(plan, self._where(launch, container_name(launch, 0), first))
+        bundle.write(place / "bundle", content)
+        log = OutputLog(output.path_for(launch.logs, plan.name), bundle.ACCOUNT)
+        name = container_name(launch, number)
+        pid = place / "pid"
+        try:
+            call = partial(self._runsc.call, place=place, output=log.writer)
+            given = (f"--bundle={place / 'bundle'}", f"--pid-file={pid}")
+            admit = partial(self._admit, launch)
+            if launch.memory is None:
+                call("create", *given, name, admit=admit)
+                call("start", name)
+            else:
+                restore = ("restore", "--detach", "--background", f"--image-path={launch.memory}")
+                call(*restore, *given, name, admit=admit, seconds=MEMORY_SECONDS)
+            pidfd = os.pidfd_open(int(pid.read_text())) if first else -1
+        except AteError as e:
+            log.fetch()
+            said = output.tail(log.path)
+            log.close()
+            kind = AteError if launch.memory is None else MemoryUnusableError
+            raise kind(f"{e.message}\n{said}" if said else e.message, hint=e.hint) from e
+        except BaseException:
+            log.close()
+            raise
+        return Container(name, plan.name, log, pidfd)
+
+    def _where(self, launch: Launch, sandbox: str, first: bool) -> bundle.Place:
+        return bundle.Place(
+            root=self._root,
+            system=rootfs.system_binds(self._view),
+            facts=self._place(launch) / "facts",
+            network=launch.network.runtime_path,
+            sandbox=sandbox,
+            first=first,
+            defaults={},
+        )
+
+    def _admit(self, launch: Launch, pid: int) -> None:
+        self._cgroups.admit(launch.network.name, pid, launch.limits)

@@ -1,0 +1,59 @@
+"""Activations of the gvisor class, with the real runsc. It is not there? Then the tests fail."""
+
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from atenet.gvisor import find_runsc
+from atenet.worker.sandbox import Cgroups, GvisorSandbox
+
+from tests.support.actor_box import ActorBox, actor_box
+
+# Counts in memory alone: what it answers tells whether it is the same process that goes on.
+COUNTER = """
+import http.server, os, pathlib
+count, ballast = 0, os.urandom(int(os.environ.get("BALLAST", "0")))
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        global count
+        if self.path == "/ready":
+            body = b"ready"
+        elif self.path == "/who":
+            body = pathlib.Path("/run/ate/actor-id").read_bytes()
+        elif self.path.startswith("/read"):
+            body = pathlib.Path(self.path.removeprefix("/read")).read_bytes()
+        elif self.path.startswith("/write"):
+            pathlib.Path(self.path.removeprefix("/write")).write_bytes(b"written")
+            body = b"ok"
+        else:
+            count += 1
+            body = str(count).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+http.server.ThreadingHTTPServer(("", 80), Handler).serve_forever()
+"""
+
+
+def runsc() -> Path:
+    found = find_runsc()
+    if found is None:
+        pytest.fail("there is no runsc\nhint: `make runsc` builds it; it needs Go", pytrace=False)
+    return found
+
+
+@asynccontextmanager
+async def gvisor_box(where: Path) -> AsyncIterator[ActorBox]:
+    program = runsc()
+
+    def make(scratch: Path, prefix: str, threads: ThreadPoolExecutor) -> GvisorSandbox:
+        return GvisorSandbox(program, prefix, scratch, Cgroups(prefix), threads)
+
+    async with actor_box(where, make) as box:
+        yield box
