@@ -20,6 +20,7 @@ __all__ = ["atenet", "main"]
 _ELSEWHERE = {
     "credentials": ("atenet.cli.credentials", "credentials"),
     "router": ("atenet.cli.router", "router"),
+    "sdsmint": ("atenet.cli.sdsmint", "sdsmint"),
 }
 
 

@@ -1,0 +1,1 @@
+"""`atenet sdsmint`: mints interception leaves for Envoy; the one process that reads the interception key."""
