@@ -34,8 +34,15 @@ COMMANDS = {
     "ip": "iproute2",  # namespaces and links, by hand
     "nft": "nftables",  # actors have no way out
 }
-# What only `make test` wants: a database server that the tests start themselves.
-TEST_COMMANDS = {"initdb": "postgresql"}
+# What only `make test` wants: a database server that the tests start themselves, and programs that
+# fetch through the egress gateway as people's actors do.
+TEST_COMMANDS = {
+    "curl": "curl",
+    "git": "git",
+    "initdb": "postgresql",
+    "node": "nodejs",
+    "openssl": "openssl",
+}
 # The measures' load generators, origin and peers; only `make bench` wants them.
 BENCH_COMMANDS = {
     "h2load": "nghttp2-client",
@@ -201,7 +208,7 @@ def need_runsc() -> None:
 
 
 def test() -> None:
-    """What the tests need on top: a PostgreSQL server to start (none is left running), and runsc."""
+    """What the tests need on top: a PostgreSQL server (none is left running), programs that fetch, and runsc."""
     system({**COMMANDS, **TEST_COMMANDS})
     need_runsc()
 
