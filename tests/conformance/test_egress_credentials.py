@@ -45,6 +45,20 @@ async def test_a_placeholder_is_replaced_with_all_its_values(egress: EgressStage
     assert "s3cret" not in egress.gateway.process.log
 
 
+# B104
+@pytest.mark.conformance("E-14", "E-09")
+async def test_a_rule_for_a_pattern_replaces_for_every_name_that_it_covers(
+    egress: EgressStage,
+) -> None:
+    uri = secret_uri(egress, b"s3cret")
+    name, origin = await egress.secure_web(echo)
+    suffix = name.partition(".")[2]
+    entry = {"header": "x-key", "credentialUri": uri}
+    actor = egress.actor(https(f"*.{suffix}", ports=[origin.port], replaceHeaders=[entry]))
+    answer = await egress.get_secure(actor, origin.port, name, ("x-key", "placeholder"))
+    assert values(answer, "x-key") == ["s3cret"]
+
+
 @pytest.mark.conformance("E-14")
 async def test_a_header_that_the_request_lacks_is_not_even_fetched(egress: EgressStage) -> None:
     uri = secret_uri(egress, b"s3cret")

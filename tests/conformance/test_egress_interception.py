@@ -161,3 +161,33 @@ async def test_connections_to_origins_are_reused_within_a_tunnel_and_never_beyon
         for _ in range(3):
             assert (await wire.ask(request("GET", "/", ("host", name)))).status == 200
         assert origin.connections == count
+
+
+# B118
+@pytest.mark.conformance("E-21")
+@pytest.mark.parametrize("offered", ["http/1.1", "h2"])
+@pytest.mark.parametrize("speaks", ["http/1.1", "no protocol named", "h2"])
+async def test_whatever_either_leg_speaks_an_answer_arrives(
+    egress: EgressStage, offered: str, speaks: str
+) -> None:
+    if speaks == "h2":
+        name, h2_origin = await egress.http2_web()
+        port = h2_origin.port
+    else:
+        name = egress.name()
+        alpn = ("http/1.1",) if speaks == "http/1.1" else ()
+        tls = egress.pki.origin_server(name, alpn=alpn)
+        origin = await egress.origin(answering(200, b'{"path": "/a"}'), tls=tls)
+        egress.names.names[name] = [[origin.address]]
+        port = origin.port
+    actor = egress.actor(https(name, ports=[port]))
+    wire = await egress.tls(actor, name, port, egress.pki.actor_client(offered))
+    if offered == "h2":
+        fields = [(":method", "GET"), (":scheme", "https"), (":authority", name), (":path", "/a")]
+        async with await RawH2.over(wire) as connection:
+            answer = await connection.ask(fields)
+            status, body = answer.status, bytes(answer.data)
+    else:
+        asked = await wire.ask(request("GET", "/a", ("host", name)))
+        status, body = asked.status, asked.data
+    assert (status, json.loads(body)["path"]) == (200, "/a")

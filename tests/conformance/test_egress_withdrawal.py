@@ -55,6 +55,23 @@ async def test_a_passed_through_tunnel_ends_with_its_rule_or_actor(
     assert (await wires[1].ask(request("GET", "/", ("host", name)))).status == 200
 
 
+# B097
+@pytest.mark.conformance("E-12", "E-24")
+async def test_a_name_that_ends_cuts_no_connection_that_it_led_to(egress: EgressStage) -> None:
+    name, origin = await egress.secure_web(answering(200))
+    actor = egress.actor(passthrough(name, ports=[origin.port]))
+    wire = await egress.tls(actor, name, origin.port, egress.pki.pinned_client())
+    ask = request("GET", "/", ("host", name))
+    assert (await wire.ask(ask)).status == 200
+    del egress.names.names[name]
+    seen = egress.api.asked["GetActorEgressPolicy", actor]
+    await eventually(lambda: egress.api.asked["GetActorEgressPolicy", actor] >= seen + 2, SOON)
+    assert (await wire.ask(ask)).status == 200
+    with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+        await egress.tls(actor, name, origin.port, egress.pki.pinned_client())
+    assert egress.denials(actor)[-1]["reason"] == "origin-unresolved"
+
+
 @pytest.mark.conformance("E-24")
 async def test_a_request_in_the_air_ends_with_its_rule(egress: EgressStage) -> None:
     name, origin = await egress.web(hanging)

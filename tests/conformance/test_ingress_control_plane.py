@@ -11,6 +11,7 @@ from tests.support.resume_steps import resumed
 from tests.support.stage import Stage
 from tests.support.switchboard import Switchboard
 
+# B156
 pytestmark = pytest.mark.conformance("I-40")
 
 # The promise is 15 s; a busy machine may need longer for the test around it.

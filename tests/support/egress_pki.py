@@ -69,12 +69,17 @@ class EgressPki:
         return self._tunnels[actor]
 
     def origin_server(
-        self, *names: str, authority: Authority | None = None, **issue: bool
+        self,
+        *names: str,
+        authority: Authority | None = None,
+        alpn: tuple[str, ...] = ("http/1.1",),
+        **issue: bool,
     ) -> ssl.SSLContext:
-        """An origin's TLS for these names, HTTP/1.1 only."""
+        """An origin's TLS for these names, HTTP/1.1 only; without `alpn` it picks no protocol."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._file((authority or self.origins).issue(dns=names, **issue)))
-        context.set_alpn_protocols(["http/1.1"])
+        if alpn:
+            context.set_alpn_protocols(list(alpn))
         return context
 
     def actor_client(self, *alpn: str) -> ssl.SSLContext:

@@ -16,6 +16,7 @@ from tests.support.egress_gateway import EgressGateway
 from tests.support.egress_pki import GATEWAY_NAME, EgressPki
 from tests.support.endpoint import Endpoint
 from tests.support.grpc_origin import GrpcOrigin
+from tests.support.h2_origin import H2Origin
 from tests.support.http1_message import Body, read_response_body
 from tests.support.name_server import NameServer
 from tests.support.origins import Handler, Origin
@@ -79,6 +80,13 @@ class EgressStage:
         tls = tls or self.pki.origin_server(name)
         origin = await self.origin(handler, tls=tls, **start)
         self.names.names[name] = [[origin.address]]
+        return name, origin
+
+    async def http2_web(self) -> tuple[str, H2Origin]:
+        """A TLS origin that speaks HTTP/2 alone, and its name."""
+        name = self.name("127.0.0.1")
+        origin = await H2Origin.start(self.pki.origin_server(name))
+        self._stack.push_async_callback(origin.close)
         return name, origin
 
     async def grpc_service(self) -> tuple[str, GrpcOrigin, int]:
