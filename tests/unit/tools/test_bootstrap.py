@@ -82,6 +82,7 @@ def test_the_server_s_programs_are_found_where_debian_keeps_them(
     installed: list[list[str]] = []
     monkeypatch.setattr(bootstrap, "install_packages", installed.append)
     monkeypatch.setattr(bootstrap, "COMMANDS", {})
+    monkeypatch.setattr(bootstrap, "TEST_COMMANDS", {"initdb": "postgresql"})
     monkeypatch.setattr(bootstrap, "SBIN", [])
     monkeypatch.setattr(bootstrap, "POSTGRESQL", tmp_path)
     monkeypatch.setenv("PATH", "")
