@@ -7,12 +7,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from atenet.agentgateway.schema import egress_schema_text, schema_text
+from atenet.agentgateway.schema import both_schema_text, egress_schema_text, schema_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TARGETS = {
     DOCS / "agentgateway.schema.json": schema_text,
     DOCS / "agentgateway-egress.schema.json": egress_schema_text,
+    DOCS / "agentgateway-both.schema.json": both_schema_text,
 }
 
 

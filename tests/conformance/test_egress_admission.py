@@ -8,8 +8,9 @@ import pytest
 
 from tests.support.egress_pki import tunnel_id
 from tests.support.egress_stage import EgressStage, http
+from tests.support.endpoint import Endpoint
 from tests.support.origins import echo
-from tests.support.raw_http1 import Response, request
+from tests.support.raw_http1 import RawHttp1, Response, request
 
 CONNECT = request("CONNECT", "203.0.113.9:80", ("host", "203.0.113.9:80"))
 
@@ -104,6 +105,19 @@ async def test_fields_that_claim_another_actor_are_ignored(egress: EgressStage) 
     assert refused.status == 403
     assert [line["reason"] for line in egress.denials(actor)] == ["no-egress-rule"]
     assert egress.denials(other) == []
+
+
+@pytest.mark.egress_gateway(routing=True)
+@pytest.mark.conformance("E-05", "I-01")
+async def test_one_process_can_be_router_and_gateway(egress: EgressStage) -> None:
+    name, origin = await egress.web(echo)
+    actor = egress.actor(http(name, ports=[origin.port]))
+    assert (await egress.get(actor, origin.port, name)).status == 200
+    (plain,) = egress.gateway.process.ready["listeners"]["default"]
+    wire = await RawHttp1.open(Endpoint.parse(plain))
+    answer = await wire.ask(request("GET", "/", ("host", "a.example")))
+    assert (answer.status, answer.head.get("ate-reason")) == (404, "bad-target")
+    await wire.close()
 
 
 # B082

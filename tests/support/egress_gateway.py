@@ -25,6 +25,8 @@ class EgressSpec:
     recheck: float = 0.3
     allowed: tuple[str, ...] = ("127.0.0.0/8",)
     intercepting: bool = True
+    # Whether the same process is an ingress router too.
+    routing: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class AgentgatewayEgress:
 
     async def start(self, spec: EgressSpec, pki: EgressPki, directory: Path) -> EgressGateway:
         file = directory / "egress.yaml"
-        file.write_text(json.dumps(_document(spec, pki), indent=1))
+        document = _document(spec, pki) | (_ingress(spec, pki) if spec.routing else {})
+        file.write_text(json.dumps(document, indent=1))
         command = [
             program("atenet"),
             "agentgateway",
@@ -74,6 +77,21 @@ class AgentgatewayEgress:
         bound = Endpoint.parse(process.ready["listeners"]["tunnels"][0])
         ready = process.ready
         return EgressGateway(process, bound.host, bound.port, ready["stats"], ready["denials"])
+
+
+def _ingress(spec: EgressSpec, pki: EgressPki) -> dict[str, Any]:
+    """An ingress router's keys: one plain port."""
+    pod = {"cert": str(pki.pki.router), "key": str(pki.pki.router)}
+    api = {**pod, "root": str(pki.pki.service_roots), "hostname": API_NAME}
+    policy = {"host": spec.api_address, "policies": {"backendTLS": api}}
+    workers = {"backendTLS": {**pod, "root": str(pki.pki.pod_roots)}}
+    tunnel = {"proxy": {"backend": "/workers"}, "mode": "connect", "policies": workers}
+    route = {"policies": {"substrateIngress": policy}, "backends": [{"backend": "/workers"}]}
+    return {
+        "gateways": {"default": {"port": 0}},
+        "routes": [route],
+        "backends": [{"name": "workers", "dynamic": {}, "policies": {"backendTunnel": tunnel}}],
+    }
 
 
 def _resolving(name_server: str, command: Sequence[str], directory: Path) -> list[str]:

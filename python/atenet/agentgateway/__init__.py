@@ -2,8 +2,9 @@
 
 from atenet.agentgateway.load import ConfigFileError, Problem, load, parse
 from atenet.agentgateway.model import AgentGatewayConfig
+from atenet.agentgateway.options import Options
 from atenet.agentgateway.schema import schema_text
-from atenet.agentgateway.translate import Options, router_config
+from atenet.agentgateway.translate import router_config
 
 __all__ = [
     "AgentGatewayConfig",

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from atenet.agentgateway.load import Problem
-from atenet.agentgateway.model import AgentGatewayConfig
 from atenet.agentgateway.model.listen import Bind, BindListener, Gateway
+from atenet.agentgateway.parts import IngressPart
 from atenet.agentgateway.untranslatable import Untranslatable
 
 __all__ = ["listeners"]
 
 
-def listeners(config: AgentGatewayConfig, bind_address: str) -> list[dict[str, Any]]:
+def listeners(config: IngressPart, bind_address: str) -> list[dict[str, Any]]:
     """The engine's listeners. Raises Untranslatable for ports without routes and routes without ports."""
     _check_references(config)
     found = [
         _direct(config, name, gateway, bind_address) for name, gateway in config.gateways.items()
     ]
-    standard = [(index, bind) for index, bind in enumerate(config.binds) if bind.mode == "standard"]
+    standard = [entry for entry in config.binds if entry[1].mode == "standard"]
     _check_internal(config, standard)
     found += [_bound(index, bind, bind_address) for index, bind in standard]
     if not found:
@@ -27,7 +27,7 @@ def listeners(config: AgentGatewayConfig, bind_address: str) -> list[dict[str, A
     return found
 
 
-def _check_references(config: AgentGatewayConfig) -> None:
+def _check_references(config: IngressPart) -> None:
     for index, route in enumerate(config.routes):
         for name in route.gateways:
             if name not in config.gateways:
@@ -37,8 +37,8 @@ def _check_references(config: AgentGatewayConfig) -> None:
                 )
 
 
-def _check_internal(config: AgentGatewayConfig, standard: list[tuple[int, Bind]]) -> None:
-    internal = [index for index, bind in enumerate(config.binds) if bind.mode == "internal"]
+def _check_internal(config: IngressPart, standard: list[tuple[int, Bind]]) -> None:
+    internal = [index for index, bind in config.binds if bind.mode == "internal"]
     if len(internal) > 1:
         raise Untranslatable(
             Problem(f"binds[{internal[1]}]", "only one internal bind can be the tunnels' inside")
@@ -49,9 +49,9 @@ def _check_internal(config: AgentGatewayConfig, standard: list[tuple[int, Bind]]
         raise Untranslatable(Problem(f"binds[{connect[0]}]", problem))
 
 
-def _check_ports(config: AgentGatewayConfig) -> None:
+def _check_ports(config: IngressPart) -> None:
     claims = [(f"gateways.{name}.port", gateway.port) for name, gateway in config.gateways.items()]
-    claims += [(f"binds[{index}].port", bind.port or 0) for index, bind in enumerate(config.binds)]
+    claims += [(f"binds[{index}].port", bind.port or 0) for index, bind in config.binds]
     taken: dict[int, str] = {}
     for path, port in claims:
         if port and port in taken:
@@ -59,7 +59,7 @@ def _check_ports(config: AgentGatewayConfig) -> None:
         taken[port] = path
 
 
-def _direct(config: AgentGatewayConfig, name: str, gateway: Gateway, ip: str) -> dict[str, Any]:
+def _direct(config: IngressPart, name: str, gateway: Gateway, ip: str) -> dict[str, Any]:
     if not any(name in route.gateways for route in config.routes):
         raise Untranslatable(Problem(f"gateways.{name}", "no route names this gateway"))
     return _listener(name, "direct", gateway.port, gateway, ip)

@@ -11,11 +11,16 @@ from pydantic import ValidationError
 
 from atenet.agentgateway.model import AgentGatewayConfig
 from atenet.agentgateway.model.base import UNKNOWN_KEYS
+from atenet.agentgateway.model.both import BothFile, ConfigFile
 from atenet.agentgateway.model.egress import EgressFile
 from atenet.agentgateway.source import Source, SourceError
 from atenet.errors import AteError
 
 __all__ = ["ConfigFileError", "Problem", "load", "parse"]
+
+
+# What only a file with an ingress router has.
+_INGRESS_KEYS = frozenset({"gateways", "routes", "backends"})
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class ConfigFileError(AteError):
         return cls(str(file), [replace(problem, line=line)])
 
 
-def load(file: Path) -> AgentGatewayConfig | EgressFile:
+def load(file: Path) -> ConfigFile:
     """Reads and checks `file`. Raises ConfigFileError, and AteError when it cannot be read."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -61,25 +66,45 @@ def load(file: Path) -> AgentGatewayConfig | EgressFile:
     return parse(text, str(file))
 
 
-def parse(text: str, file: str) -> AgentGatewayConfig | EgressFile:
+def parse(text: str, file: str) -> ConfigFile:
     """Checks `text`; `file` is its name in errors. Raises ConfigFileError.
 
-    A file with `frontendPolicies.substrateEgressActorResolution` is an egress gateway's.
+    A file with `frontendPolicies.substrateEgressActorResolution` is an egress gateway's; one that has gateways,
+    routes, backends or binds of an ingress router besides is both.
     """
     try:
         source = Source(text)
     except SourceError as error:
         raise ConfigFileError(file, [Problem("", error.problem, error.line)]) from error
     try:
-        model = EgressFile if _is_egress(source.data) else AgentGatewayConfig
-        return model.model_validate(source.data)
+        return _model(source.data).model_validate(source.data)
     except ValidationError as error:
         raise ConfigFileError(file, list(_problems(error, source))) from None
 
 
-def _is_egress(data: Any) -> bool:
-    front = data.get("frontendPolicies") if isinstance(data, dict) else None
-    return isinstance(front, dict) and "substrateEgressActorResolution" in front
+def _model(data: Any) -> type[ConfigFile]:
+    front = data.get("frontendPolicies")
+    if not (isinstance(front, dict) and "substrateEgressActorResolution" in front):
+        return AgentGatewayConfig
+    binds = data.get("binds")
+    ingress = isinstance(binds, list) and any(_is_ingress_bind(bind) for bind in binds)
+    return BothFile if ingress or _INGRESS_KEYS & data.keys() else EgressFile
+
+
+def _is_ingress_bind(bind: Any) -> bool:
+    """One that says so: what is neither one's is better told what an egress gateway's must be."""
+    routes = [
+        route
+        for listener in _list(bind, "listeners")
+        for route in _list(listener, "routes")
+        if isinstance(route, dict)
+    ]
+    return any("substrateIngress" in (route.get("policies") or {}) for route in routes)
+
+
+def _list(part: Any, key: str) -> list[Any]:
+    found = part.get(key) if isinstance(part, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _problems(error: ValidationError, source: Source) -> Iterator[Problem]:

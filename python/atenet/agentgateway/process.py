@@ -14,11 +14,11 @@ from typing import Any
 
 from atenet._engine import EngineError, Router, log_to_stderr
 from atenet.agentgateway.load import ConfigFileError, load
-from atenet.agentgateway.model import AgentGatewayConfig, unused_keys
-from atenet.agentgateway.model.egress import EgressFile
+from atenet.agentgateway.model import unused_keys
+from atenet.agentgateway.model.both import ConfigFile
+from atenet.agentgateway.options import Options
 from atenet.agentgateway.settings import Settings
-from atenet.agentgateway.translate import Options, router_config
-from atenet.agentgateway.translate_egress import egress_config
+from atenet.agentgateway.translate import router_config
 from atenet.agentgateway.untranslatable import Untranslatable
 from atenet.daemon import Stop, announce_ready
 from atenet.errors import AteError
@@ -46,7 +46,7 @@ def plan(file: Path, settings: Settings) -> Plan:
         limits=settings,
     )
     try:
-        engine = json.dumps(_engine_config(config, options))
+        engine = json.dumps(router_config(config, options))
     except Untranslatable as error:
         raise ConfigFileError.at(file, error.problem) from None
     try:
@@ -56,12 +56,6 @@ def plan(file: Path, settings: Settings) -> Plan:
         raise AteError(f"{file}: {error}", hint=hint) from error
     level = settings.log_level or config.config.logging.level or "info"
     return Plan(engine, tuple(unused_keys(config)), level)
-
-
-def _engine_config(config: AgentGatewayConfig | EgressFile, options: Options) -> dict[str, Any]:
-    if isinstance(config, EgressFile):
-        return egress_config(config, options)
-    return router_config(config, options)
 
 
 async def run(plan: Plan, settings: Settings, stop: Stop) -> None:
@@ -118,7 +112,7 @@ def _named(name: str, address: str | None) -> dict[str, str]:
     return {} if address is None else {name: address}
 
 
-def _every_address(config: AgentGatewayConfig | EgressFile) -> str:
+def _every_address(config: ConfigFile) -> str:
     return "::" if config.config.enable_ipv6 and _has_ipv6() else "0.0.0.0"  # noqa: S104 - a gateway
 
 

@@ -1,13 +1,14 @@
-"""The JSON schemas of the configuration file: an ingress router's and an egress gateway's."""
+"""The JSON schemas of the configuration file: an ingress router's, an egress gateway's, and both in one."""
 
 from __future__ import annotations
 
 import json
 
 from atenet.agentgateway.model import AgentGatewayConfig, Part
+from atenet.agentgateway.model.both import BothFile
 from atenet.agentgateway.model.egress import EgressFile
 
-__all__ = ["egress_schema_text", "schema_text"]
+__all__ = ["both_schema_text", "egress_schema_text", "schema_text"]
 
 
 def schema_text() -> str:
@@ -18,6 +19,11 @@ def schema_text() -> str:
 def egress_schema_text() -> str:
     """docs/agentgateway-egress.schema.json, as it must be."""
     return _text(EgressFile, "atenet agentgateway -f FILE, of an egress gateway")
+
+
+def both_schema_text() -> str:
+    """docs/agentgateway-both.schema.json, as it must be."""
+    return _text(BothFile, "atenet agentgateway -f FILE, ingress and egress")
 
 
 def _text(model: type[Part], title: str) -> str:

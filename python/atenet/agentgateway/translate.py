@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from atenet.agentgateway.limits import Limits
 from atenet.agentgateway.listeners import listeners
 from atenet.agentgateway.load import Problem
-from atenet.agentgateway.model import AgentGatewayConfig
+from atenet.agentgateway.model.both import ConfigFile
 from atenet.agentgateway.model.ingress import Route, SubstrateIngress
 from atenet.agentgateway.model.tls import BackendTLS
+from atenet.agentgateway.options import Options
+from atenet.agentgateway.parts import IngressPart, egress_part, ingress_part
 from atenet.agentgateway.peers import control, credentials, roots
 from atenet.agentgateway.process_part import PARK_BUDGET_MS, drain, given, probes, timeouts, tracing
+from atenet.agentgateway.translate_egress import egress_config
 from atenet.agentgateway.untranslatable import Untranslatable
 
 __all__ = ["Options", "router_config"]
 
 
-@dataclass(frozen=True)
-class Options:
-    """What is not the file's to say. `bind_address`: an IP; listeners get it where the file names only a port."""
-
-    bind_address: str
-    access_log: bool = True
-    limits: Limits = field(default_factory=Limits)
-
-
-def router_config(config: AgentGatewayConfig, options: Options) -> dict[str, Any]:
+def router_config(file: ConfigFile, options: Options) -> dict[str, Any]:
     """The JSON object of `RouterConfig` (engine/atenet-engine/src/config/router.rs).
 
     Raises Untranslatable: every problem that only shows between the parts of the file.
     """
+    ingress, egress = ingress_part(file), egress_part(file)
+    router = {} if ingress is None else _ingress_config(ingress, options)
+    if egress is not None:
+        # What stands outside `egress` is the same in both: it comes from the same keys.
+        router = egress_config(egress, options) | router
+    _check_ports(router)
+    return router
+
+
+def _check_ports(router: dict[str, Any]) -> None:
+    egress = router.get("egress")
+    taken = {listener["address"] for listener in router.get("listeners", ())}
+    if egress and egress["address"] in taken and not egress["address"].endswith(":0"):
+        problem = f"{egress['address']} is an ingress port already"
+        raise Untranslatable(Problem("binds", problem))
+
+
+def _ingress_config(config: IngressPart, options: Options) -> dict[str, Any]:
     ports = listeners(config, options.bind_address)
     routes = list(_routes(config))  # at least one: every port has a route
     ingress = _one_ingress(routes)
@@ -60,11 +70,11 @@ Placed = tuple[str, Route]
 PlacedIngress = tuple[str, SubstrateIngress]
 
 
-def _routes(config: AgentGatewayConfig) -> Iterator[Placed]:
+def _routes(config: IngressPart) -> Iterator[Placed]:
     """Every route with its path in the file."""
     for index, route in enumerate(config.routes):
         yield f"routes[{index}]", route
-    for at, bind in enumerate(config.binds):
+    for at, bind in config.binds:
         for index, route in enumerate(bind.listeners[0].routes):
             yield f"binds[{at}].listeners[0].routes[{index}]", route
 
@@ -104,9 +114,7 @@ def _agreed(ingress: list[PlacedIngress], name: str, key: str) -> Any:
     return given[0][1] if given else None
 
 
-def _worker(
-    config: AgentGatewayConfig, routes: list[Placed], ingress: SubstrateIngress
-) -> dict[str, Any]:
+def _worker(config: IngressPart, routes: list[Placed], ingress: SubstrateIngress) -> dict[str, Any]:
     path, tls = _tunnel_tls(config, routes)
     return {
         "credentials": credentials(tls, path),
@@ -116,7 +124,7 @@ def _worker(
     }
 
 
-def _tunnel_tls(config: AgentGatewayConfig, routes: list[Placed]) -> tuple[str, BackendTLS]:
+def _tunnel_tls(config: IngressPart, routes: list[Placed]) -> tuple[str, BackendTLS]:
     names = {f"/{backend.name}": index for index, backend in enumerate(config.backends)}
     used = set()
     for path, route in routes:

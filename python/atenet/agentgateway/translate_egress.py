@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from atenet.agentgateway.load import Problem
-from atenet.agentgateway.model.egress import EgressBind, EgressFile, EgressRoute, SubstrateEgress
+from atenet.agentgateway.model.egress import EgressBind, EgressRoute, SubstrateEgress
+from atenet.agentgateway.options import Options
+from atenet.agentgateway.parts import EgressPart
 from atenet.agentgateway.peers import control, roots
 from atenet.agentgateway.process_part import (
     PARK_BUDGET_MS,
@@ -15,7 +17,6 @@ from atenet.agentgateway.process_part import (
     timeouts,
     tracing,
 )
-from atenet.agentgateway.translate import Options
 from atenet.agentgateway.untranslatable import Untranslatable
 
 __all__ = ["egress_config"]
@@ -23,7 +24,7 @@ __all__ = ["egress_config"]
 _RESOLUTION = "frontendPolicies.substrateEgressActorResolution"
 
 
-def egress_config(config: EgressFile, options: Options) -> dict[str, Any]:
+def egress_config(config: EgressPart, options: Options) -> dict[str, Any]:
     """The JSON object of `RouterConfig` with its `egress` (engine/atenet-engine/src/config/egress.rs).
 
     Raises Untranslatable: every problem that only shows between the parts of the file.
@@ -45,8 +46,8 @@ def egress_config(config: EgressFile, options: Options) -> dict[str, Any]:
 Placed = tuple[str, EgressBind]
 
 
-def _two(config: EgressFile) -> tuple[Placed, Placed]:
-    placed = [(f"binds[{index}]", bind) for index, bind in enumerate(config.binds)]
+def _two(config: EgressPart) -> tuple[Placed, Placed]:
+    placed = [(f"binds[{index}]", bind) for index, bind in config.binds]
     standard = [entry for entry in placed if entry[1].mode == "standard"]
     internal = [entry for entry in placed if entry[1].mode == "internal"]
     if len(standard) != 1 or len(internal) != 1:
@@ -55,7 +56,7 @@ def _two(config: EgressFile) -> tuple[Placed, Placed]:
     return standard[0], internal[0]
 
 
-def _egress(config: EgressFile, port: Placed, inside: Placed, options: Options) -> dict[str, Any]:
+def _egress(config: EgressPart, port: Placed, inside: Placed, options: Options) -> dict[str, Any]:
     listener = port[1].listeners[0]
     tls = listener.tls
     assert tls is not None  # the model has checked it
@@ -95,7 +96,7 @@ def _routes(path: str, bind: EgressBind) -> list[PlacedRoute]:
     ]
 
 
-def _one_policy(routes: list[PlacedRoute], config: EgressFile) -> tuple[str, SubstrateEgress]:
+def _one_policy(routes: list[PlacedRoute], config: EgressPart) -> tuple[str, SubstrateEgress]:
     """The process has one control plane and one set of providers: all policies must mean the same."""
     found = [
         (f"{path}.policies.substrateEgress", route.policies.substrate_egress)

@@ -12,7 +12,7 @@ from atenet.agentgateway import ConfigFileError, Options, load, parse
 from atenet.agentgateway.limits import Limits
 from atenet.agentgateway.model import unused_keys
 from atenet.agentgateway.model.egress import EgressFile
-from atenet.agentgateway.translate_egress import egress_config
+from atenet.agentgateway.translate import router_config
 from atenet.agentgateway.untranslatable import Untranslatable
 
 from tests.unit.agentgateway.files import text
@@ -30,7 +30,7 @@ def translated(changed: dict[str, Any], **options: Any) -> dict[str, Any]:
     file = parse(text(changed), "file.yaml")
     assert isinstance(file, EgressFile)
     options.setdefault("bind_address", "127.0.0.1")
-    config = egress_config(file, Options(**options))
+    config = router_config(file, Options(**options))
     Router(json.dumps(config))  # the engine takes it
     return config
 
@@ -43,7 +43,7 @@ def policies(changed: dict[str, Any], listener: int) -> dict[str, Any]:
 def test_the_example_is_an_egress_gateway() -> None:
     file = load(EXAMPLE)
     assert isinstance(file, EgressFile)
-    egress = egress_config(file, Options("0.0.0.0"))["egress"]
+    egress = router_config(file, Options("0.0.0.0"))["egress"]
     assert (egress["name"], egress["address"]) == ("tunnels", "0.0.0.0:8443")
     assert egress["client_roots"] == "/run/actor-identity/trust-bundle.pem"
     assert egress["interception"]["cert"] == "/run/interception/tls.crt"
@@ -115,7 +115,7 @@ def test_parts_that_do_not_fit_are_named(change: Any, path: str, problem: str) -
         (lambda d: d["binds"][1]["listeners"][0].pop("tls"), "HTTPS has tls.mode: dynamicCa"),
         (lambda d: d["binds"][1]["listeners"][2].pop("tcpRoutes"), "one entry in tcpRoutes"),
         (lambda d: d["binds"][1]["listeners"][1].pop("routes"), "one entry in routes"),
-        (lambda d: d.update(gateways={}), "does not support it"),
+        (lambda d: d.update(llm={}), "does not support it"),
         (lambda d: d.update(bindz=1), "did you mean `binds`?"),
     ],
 )
