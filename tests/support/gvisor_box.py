@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 from atenet.gvisor import find_runsc
+from atenet.proto import ateapi_pb2 as pb
 from atenet.worker.sandbox import Cgroups, GvisorSandbox
 
-from tests.support.actor_box import ActorBox, actor_box
+from tests.support.actor_box import (
+    GET,
+    ActorBox,
+    actor_box,
+    ask,
+    http_probe,
+    python,
+    template,
+)
 
 # Counts in memory alone: what it answers tells whether it is the same process that goes on.
 COUNTER = """
@@ -57,3 +66,20 @@ async def gvisor_box(where: Path) -> AsyncIterator[ActorBox]:
 
     async with actor_box(where, make) as box:
         yield box
+
+
+def counter_template(uid: str = "template-1", ballast: int = 0) -> pb.ActorTemplate:
+    """Of the class, with memory in its snapshots and a durable directory at /data."""
+    made = template(*python(COUNTER), probe=http_probe("/ready"))
+    made.metadata.uid = uid
+    made.sandbox_config.sandbox_class = "gvisor"
+    made.snapshot_config.content_scope = pb.SNAPSHOT_CONTENT_SCOPE_FULL
+    if ballast:
+        made.containers[0].env.add(name="BALLAST", value=str(ballast))
+    return made
+
+
+async def count(gateway: Path, path: str = "/") -> str:
+    """What the counter answers to one request."""
+    request = GET.replace(b"GET /", b"GET " + path.encode(), 1)
+    return (await ask(gateway, request)).partition(b"\r\n\r\n")[2].decode()

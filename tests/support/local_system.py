@@ -17,7 +17,12 @@ from typing import Any
 from atenet.local.layout import Layout
 from atenet.local.ports import beside_others
 from atenet.local.settings import LocalSettings
-from atenet.local.sweep import find_namespaces, find_processes, sweep
+from atenet.local.sweep import (
+    find_namespaces,
+    find_processes,
+    find_sandboxes,
+    sweep,
+)
 
 TOP = Path(__file__).resolve().parents[2]
 COUNTER = TOP / "examples" / "counter"
@@ -66,7 +71,9 @@ class Ate:
         return ran
 
     def up(self, *flags: str) -> Ran:
-        return self("up", *self.network, "--allow-host-path", COUNTER, *flags)
+        """Of the process class unless the flags say otherwise."""
+        given = flags if "--sandbox" in flags else ("--sandbox", "process", *flags)
+        return self("up", *self.network, "--allow-host-path", COUNTER, *given)
 
     def furnish(self, *actors: str) -> None:
         """The counter's template, and an actor of it for each name."""
@@ -106,6 +113,7 @@ class Ate:
         return [
             *(f"process {pid}" for pid in find_processes(self.layout.system_id)),
             *(f"namespace {name}" for name in find_namespaces(self.layout.net_family)),
+            *(f"sandboxes {name}" for name in find_sandboxes(self.layout.net_family)),
             *(f"mount {line}" for line in mounts if home in line),
         ]
 

@@ -27,6 +27,7 @@ from tests.support.eventually import eventually
 
 _STOP_SECONDS = 30
 DATA = pb.SNAPSHOT_CONTENT_SCOPE_DATA
+FULL = pb.SNAPSHOT_CONTENT_SCOPE_FULL
 
 
 class Registrar(ateapi_pb2_grpc.WorkerServiceServicer):
@@ -163,16 +164,31 @@ class Node:
         return (await self.stub.Run(request, timeout=60)).timings
 
     async def restore(
-        self, handle: atelet_pb2.ActorHandle, template: pb.ActorTemplate, uri: str
+        self,
+        handle: atelet_pb2.ActorHandle,
+        template: pb.ActorTemplate,
+        uri: str,
+        scope: pb.SnapshotContentScope = DATA,
     ) -> Any:
         request = atelet_pb2.RestoreRequest(
-            handle=handle, template=template, snapshot_uri=uri, content_scope=DATA
+            handle=handle, template=template, snapshot_uri=uri, content_scope=scope
         )
         return (await self.stub.Restore(request, timeout=60)).timings
 
     async def checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str) -> bool:
         request = atelet_pb2.CheckpointRequest(handle=handle, snapshot_uri=uri, content_scope=DATA)
         return bool((await self.stub.Checkpoint(request, timeout=60)).found_stopped)
+
+    async def checkpoint_full(
+        self, handle: atelet_pb2.ActorHandle, uri: str, template: pb.ActorTemplate
+    ) -> atelet_pb2.CheckpointResponse:
+        request = atelet_pb2.CheckpointRequest(
+            handle=handle,
+            snapshot_uri=uri,
+            content_scope=FULL,
+            template_uid=template.metadata.uid,
+        )
+        return await self.stub.Checkpoint(request, timeout=60)
 
     async def pause(self, handle: atelet_pb2.ActorHandle) -> None:
         await self.stub.Pause(atelet_pb2.PauseRequest(handle=handle), timeout=60)

@@ -16,12 +16,14 @@ from atenet.proto import atelet_pb2 as node_pb
 from atenet.proto import atelet_pb2_grpc as node_grpc
 from atenet.rpc import MtlsChannel, mtls_channel
 
-__all__ = ["NodeError", "Nodes", "handle_for"]
+__all__ = ["Checkpointed", "NodeError", "Nodes", "handle_for"]
 
 # A start waits for the wakeup probe, which has its own limit; this is what the rest may take.
 _START_SECONDS = 60.0
 _CHECKPOINT_SECONDS = 120.0
 _TERMINATE_SECONDS = 20.0
+# Memory is written and read as fast as the node's disk goes.
+_MEMORY_SECONDS = 300.0
 # A pause waits for the worker's grace.
 _PAUSE_SECONDS = 60.0
 _THAW_SECONDS = 20.0
@@ -36,6 +38,16 @@ class NodeError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.details}"
+
+
+@dataclass(frozen=True)
+class Checkpointed:
+    """`stored`: False if it had to be idle and is not; `scope`: of what was stored; `kept_running`: why
+    nothing could be stored, or empty."""
+
+    stored: bool
+    scope: pb.SnapshotContentScope
+    kept_running: str
 
 
 def handle_for(actor: pb.Actor, *, epoch: int | None = None) -> node_pb.ActorHandle:
@@ -79,7 +91,9 @@ class Nodes:
                 snapshot_uri=snapshot.snapshot_uri,
                 content_scope=snapshot.content_scope,
             )
-        answer = await self._ask(call, request, _START_SECONDS + probes)
+        full = snapshot is not None and snapshot.content_scope == pb.SNAPSHOT_CONTENT_SCOPE_FULL
+        seconds = _START_SECONDS + probes + (_MEMORY_SECONDS if full else 0)
+        answer = await self._ask(call, request, seconds)
         timings: node_pb.StartTimings = answer.timings
         return timings
 
@@ -90,17 +104,25 @@ class Nodes:
         uri: str,
         scope: pb.SnapshotContentScope,
         *,
+        template_uid: str = "",
         if_idle_ms: int = 0,
-    ) -> bool:
-        """Stops the actor and stores its snapshot.
-
-        False, and nothing was done, if it has to be idle for `if_idle_ms` and is not.
-        """
+    ) -> Checkpointed:
+        """Stops the actor and stores its snapshot, or says why it runs on. Raises NodeError."""
         request = node_pb.CheckpointRequest(
-            handle=handle, snapshot_uri=uri, content_scope=scope, if_idle_ms=if_idle_ms
+            handle=handle,
+            snapshot_uri=uri,
+            content_scope=scope,
+            if_idle_ms=if_idle_ms,
+            template_uid=template_uid,
         )
-        answer = await self._ask(self._stub(endpoint).Checkpoint, request, _CHECKPOINT_SECONDS)
-        return not answer.in_use
+        full = scope == pb.SNAPSHOT_CONTENT_SCOPE_FULL
+        seconds = _CHECKPOINT_SECONDS + (_MEMORY_SECONDS if full else 0)
+        answer = await self._ask(self._stub(endpoint).Checkpoint, request, seconds)
+        return Checkpointed(
+            stored=not answer.in_use and not answer.kept_running,
+            scope=answer.content_scope or scope,
+            kept_running=answer.kept_running,
+        )
 
     async def pause(self, endpoint: str, handle: node_pb.ActorHandle) -> None:
         """Closes its ingress and freezes it. Raises NodeError."""

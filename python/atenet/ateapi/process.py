@@ -113,6 +113,7 @@ def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
         access=access,
         metrics=metrics,
         support=RouterSupport(access, metrics),
+        default_sandbox=settings.default_sandbox,
         clock=time.time,
     )
 

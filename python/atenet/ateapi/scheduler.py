@@ -46,7 +46,7 @@ def matches(selector: pb.Selector, labels: Mapping[str, str]) -> bool:
 
 def _may_run(worker: pb.Worker, actor: pb.Actor, template: pb.ActorTemplate) -> bool:
     return (
-        worker.sandbox_class == template.sandbox_config.sandbox_class
+        template.sandbox_config.sandbox_class in (worker.sandbox_classes or [worker.sandbox_class])
         and matches(template.worker_selector, worker.labels)
         and matches(actor.worker_selector, worker.labels)
     )

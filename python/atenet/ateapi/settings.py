@@ -49,6 +49,10 @@ class Settings:
         default=Address("127.0.0.1", 0),
         kind=Address.parse,
     )
+    default_sandbox: str = flag(
+        "Sandbox class of templates that name none: process, or gvisor, which keeps memory.",
+        default="process",
+    )
     front: str = flag(
         "auto: where the store is a SQLite file, a process of the engine's stands before this one"
         " and answers ResumeActor of running actors, and GetActor, by itself; off: none does.",
@@ -166,6 +170,7 @@ class Settings:
             raise AteError("--token-listen and --token-issuer belong together")
         _either("--front", self.front, "auto", "off")
         _either("--placement", self.placement, "spread", "pack")
+        _either("--default-sandbox", self.default_sandbox, "process", "gvisor")
         _ = self.bindings, self.store_location, verifier_for(self)
 
     @property

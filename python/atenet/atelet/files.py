@@ -1,4 +1,4 @@
-"""Each actor's files on this node: `<root>/<uid>/volumes/<name>` and `<root>/<uid>/logs`."""
+"""Each actor's files on this node, below `<root>/<uid>`: `volumes/<name>`, `memory` and `logs`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,17 @@ class ActorFiles:
     def volumes_directory(self, uid: str) -> Path:
         return self.directory(uid) / "volumes"
 
+    def fresh_memory(self, uid: str) -> Path:
+        """An empty directory for a memory image; whatever was in it is gone."""
+        directory = self.directory(uid) / "memory"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(mode=0o700, parents=True)
+        return directory
+
+    def drop_memory(self, uid: str) -> None:
+        """Removes the image; a sandbox that still reads from it has its files open."""
+        shutil.rmtree(self.directory(uid) / "memory", ignore_errors=True)
+
     def volumes(self, uid: str) -> dict[str, Path] | None:
         """The durable directories that are on this node, by volume name; None without any."""
         try:
@@ -44,7 +55,9 @@ class ActorFiles:
         return {path.name: path for path in found}
 
     def discard(self, uid: str) -> None:
-        """Removes the durable directories; the logs stay for a while, to explain what happened."""
+        """Removes the durable directories and the memory; the logs stay for a while, to explain what
+        happened."""
+        self.drop_memory(uid)
         directory = self.volumes_directory(uid)
         doomed = directory.with_name("volumes.doomed")
         shutil.rmtree(doomed, ignore_errors=True)

@@ -6,10 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from atenet.atelet.files import ActorFiles
-from atenet.atelet.snapshot import Manifest, SnapshotStore
+from atenet.atelet.saving import let_go_on, save
+from atenet.atelet.snapshot import Manifest, MemoryEntry, SnapshotDamagedError, SnapshotStore
 from atenet.atelet.stopping import end_elsewhere, give_up_start, stop
 from atenet.atelet.worker_calls import (
     Ended,
@@ -20,17 +23,27 @@ from atenet.atelet.worker_calls import (
 )
 from atenet.atelet.workers import KnownWorker, Workers
 from atenet.errors import AteError
+from atenet.gvisor import Runtime
 from atenet.operations import Operations
-from atenet.proto import ateapi_pb2, atelet_pb2
+from atenet.proto import ateapi_pb2, atelet_pb2, ateworker_pb2
 
-__all__ = ["NodeAgent", "NothingStoredError"]
+__all__ = ["NodeAgent", "NothingStoredError", "Stored"]
 
 _log = logging.getLogger(__name__)
 _DATA = ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_DATA
+_FULL = ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL
 
 
 class NothingStoredError(AteError):
     """No file of this actor is on this node."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What became of an actor that was to be stored."""
+
+    ended: Ended
+    with_memory: bool
 
 
 class NodeAgent:
@@ -63,19 +76,38 @@ class NodeAgent:
         return await self._operations.detached(self._start(handle, template, None))
 
     async def restore(
-        self, handle: atelet_pb2.ActorHandle, template: ateapi_pb2.ActorTemplate, uri: str
+        self,
+        handle: atelet_pb2.ActorHandle,
+        template: ateapi_pb2.ActorTemplate,
+        uri: str,
+        *,
+        files_only: bool = False,
     ) -> atelet_pb2.StartTimings:
-        """Start on the directories of the snapshot."""
-        return await self._operations.detached(self._start(handle, template, uri))
+        """Start on the directories of the snapshot, and from its memory, if it has any.
+
+        `files_only`: its memory is left aside.
+        """
+        return await self._operations.detached(
+            self._start(handle, template, uri, files_only=files_only)
+        )
 
     async def checkpoint(
-        self, handle: atelet_pb2.ActorHandle, uri: str, *, if_idle_ms: int = 0
-    ) -> Ended:
+        self,
+        handle: atelet_pb2.ActorHandle,
+        uri: str,
+        *,
+        full: bool = False,
+        template_uid: str = "",
+        if_idle_ms: int = 0,
+    ) -> Stored:
         """Stops the actor and stores its directories, unless it is in use (see `if_idle_ms`).
 
-        Also for an incarnation of the worker that is gone: then what is on disk is stored.
+        `full`: and its memory; KeptRunningError is raised when that cannot be. Also for an
+        incarnation of the worker that is gone: then what is on disk is stored.
         """
-        return await self._operations.detached(self._checkpoint(handle, uri, if_idle_ms))
+        return await self._operations.detached(
+            self._checkpoint(handle, uri, full, template_uid, if_idle_ms)
+        )
 
     async def pause(self, handle: atelet_pb2.ActorHandle) -> None:
         """Freezes the actor where it is. Raises WorkerCallError and StaleWorkerError."""
@@ -101,17 +133,24 @@ class NodeAgent:
         handle: atelet_pb2.ActorHandle,
         template: ateapi_pb2.ActorTemplate,
         uri: str | None,
+        *,
+        files_only: bool = False,
     ) -> atelet_pb2.StartTimings:
         uid = handle.actor_uid
         async with self._operations.lock(uid):
             worker = self._workers.current(handle.worker, handle.worker_epoch)
             await end_elsewhere(self._workers, handle)
-            fetched = 0.0
+            fetched, memory = 0.0, None
             if not await hosts(worker, uid):
                 began = time.perf_counter()
-                await asyncio.to_thread(self._lay_out, uid, template, uri)
+                memory = await asyncio.to_thread(
+                    self._lay_out, uid, template, uri, files_only=files_only
+                )
                 fetched = (time.perf_counter() - began) * 1000
-            timings = await self._run(worker, handle, template)
+            try:
+                timings = await self._run(worker, handle, template, memory)
+            finally:
+                await asyncio.to_thread(self._files.drop_memory, uid)
             timings.fetch_ms = fetched
             return timings
 
@@ -120,13 +159,14 @@ class NodeAgent:
         worker: KnownWorker,
         handle: atelet_pb2.ActorHandle,
         template: ateapi_pb2.ActorTemplate,
+        memory: ateworker_pb2.Memory | None,
     ) -> atelet_pb2.StartTimings:
         uid = handle.actor_uid
         worker.starting.add(uid)
         self._starting[uid] = handle
         try:
             directory = self._files.directory(uid)
-            timings = await run_workload(worker, handle, template, directory, self._gateway)
+            timings = await run_workload(worker, handle, template, directory, self._gateway, memory)
             worker.hosted.add(uid)
             return timings
         except BaseException:
@@ -144,20 +184,63 @@ class NodeAgent:
         async with self._operations.lock(handle.actor_uid):
             await call(self._workers.current(handle.worker, handle.worker_epoch), handle)
 
-    async def _checkpoint(self, handle: atelet_pb2.ActorHandle, uri: str, if_idle_ms: int) -> Ended:
+    async def _checkpoint(
+        self,
+        handle: atelet_pb2.ActorHandle,
+        uri: str,
+        full: bool,
+        template_uid: str,
+        if_idle_ms: int,
+    ) -> Stored:
         uid = handle.actor_uid
         async with self._operations.lock(uid):
             done = await asyncio.to_thread(self._snapshots.find, uri)
             if done is not None and done.actor_uid == uid:
-                return Ended.NOT_RUNNING if done.found_stopped else Ended.STOPPED
+                await self._let_go(handle, done)
+                ended = Ended.NOT_RUNNING if done.found_stopped else Ended.STOPPED
+                return Stored(ended, done.memory is not None)
             await end_elsewhere(self._workers, handle)
             if await asyncio.to_thread(self._files.volumes, uid) is None:
                 raise NothingStoredError(f"nothing of actor {uid} is on this node")
+            if full:
+                saved = await self._save_memory(handle, uri, template_uid, if_idle_ms)
+                if saved is not Ended.NOT_RUNNING:
+                    return Stored(saved, saved is Ended.STOPPED)
             ended = await stop(self._workers, handle, with_grace=True, if_idle_ms=if_idle_ms)
             if ended is not Ended.IN_USE:
-                described = _describe(handle, ended is Ended.NOT_RUNNING)
+                described = _describe(handle, found_stopped=ended is Ended.NOT_RUNNING)
                 await asyncio.to_thread(self._save, uri, described)
-            return ended
+                await asyncio.to_thread(self._files.discard, uid)
+            return Stored(ended, with_memory=False)
+
+    async def _save_memory(
+        self, handle: atelet_pb2.ActorHandle, uri: str, template_uid: str, if_idle_ms: int
+    ) -> Ended:
+        """NOT_RUNNING: there is none any more. Raises KeptRunningError."""
+        uid = handle.actor_uid
+        directory = await asyncio.to_thread(self._files.fresh_memory, uid)
+        try:
+            saved = await save(self._workers, handle, directory, if_idle_ms=if_idle_ms)
+            if isinstance(saved, Ended):
+                return saved
+            described = replace(_describe(handle, found_stopped=False), template_uid=template_uid)
+            described = replace(described, content_scope=_scope(full=True))
+            try:
+                await asyncio.to_thread(self._save, uri, described, (directory, saved))
+            except OSError as e:
+                worker = self._workers.current(handle.worker, handle.worker_epoch)
+                await let_go_on(worker, handle, e)
+        finally:
+            await asyncio.to_thread(self._files.drop_memory, uid)
+        await stop(self._workers, handle, with_grace=False)
+        await asyncio.to_thread(self._files.discard, uid)
+        return Ended.STOPPED
+
+    async def _let_go(self, handle: atelet_pb2.ActorHandle, done: Manifest) -> None:
+        """Its memory is stored, so what stands still on the worker is not needed any more."""
+        if done.memory is not None:
+            await stop(self._workers, handle, with_grace=False)
+            await asyncio.to_thread(self._files.discard, handle.actor_uid)
 
     async def _terminate(self, handle: atelet_pb2.ActorHandle) -> None:
         async with self._operations.lock(handle.actor_uid):
@@ -165,46 +248,83 @@ class NodeAgent:
             await stop(self._workers, handle, with_grace=False)
             await asyncio.to_thread(self._files.discard, handle.actor_uid)
 
-    def _lay_out(self, uid: str, template: ateapi_pb2.ActorTemplate, uri: str | None) -> None:
-        """Fresh directories: empty ones, or those of the snapshot. Blocks."""
+    def _lay_out(
+        self,
+        uid: str,
+        template: ateapi_pb2.ActorTemplate,
+        uri: str | None,
+        *,
+        files_only: bool,
+    ) -> ateworker_pb2.Memory | None:
+        """Fresh directories: empty ones, or those of the snapshot, and its memory. Blocks."""
         self._files.discard(uid)
+        memory = None
         if uri is not None:
             self._files.prepare(uid, ())
             target = self._files.volumes_directory(uid)
             target.rmdir()
-            self._snapshots.load(uri, target)
+            image = None if files_only else self._files.fresh_memory(uid)
+            manifest = self._snapshots.load(uri, target, image)
+            if image is not None and manifest.memory is not None:
+                memory = _usable(manifest, manifest.memory, image, template)
         durable = [v.name for v in template.volumes if v.HasField("durable_dir")]
         self._files.prepare(uid, durable)
+        return memory
 
-    def _save(self, uri: str, described: Manifest) -> None:
+    def _save(
+        self, uri: str, described: Manifest, memory: tuple[Path, Runtime] | None = None
+    ) -> None:
         volumes = self._files.volumes(described.actor_uid)
         if volumes is None:
             raise NothingStoredError(f"nothing of actor {described.actor_uid} is on this node")
         began = time.perf_counter()
-        manifest = self._snapshots.save(uri, volumes, described)
+        manifest = self._snapshots.save(uri, volumes, described, memory)
+        sizes = [volume.size for volume in manifest.volumes]
+        if manifest.memory is not None:
+            sizes.append(manifest.memory.size)
         _log.info(
             "stored a snapshot",
             extra={
                 "actor_uid": manifest.actor_uid,
                 "uri": uri,
-                "bytes": sum(volume.size for volume in manifest.volumes),
+                "bytes": sum(sizes),
                 "store_ms": round((time.perf_counter() - began) * 1000, 1),
             },
         )
-        self._files.discard(described.actor_uid)
+
+
+def _usable(
+    manifest: Manifest, entry: MemoryEntry, image: Path, template: ateapi_pb2.ActorTemplate
+) -> ateworker_pb2.Memory:
+    """Raises SnapshotDamagedError when it is not memory of this template."""
+    if manifest.template_uid != template.metadata.uid:
+        raise SnapshotDamagedError(
+            "the snapshot's memory is of another template than the actor has now",
+            hint="revert the actor: its files are kept",
+        )
+    return ateworker_pb2.Memory(
+        directory=str(image),
+        runtime_version=entry.runtime.version,
+        machine=entry.runtime.machine,
+        cpu_features=entry.runtime.features,
+    )
 
 
 def _same_activation(one: atelet_pb2.ActorHandle, other: atelet_pb2.ActorHandle) -> bool:
     return (one.worker, one.worker_epoch) == (other.worker, other.worker_epoch)
 
 
-def _describe(handle: atelet_pb2.ActorHandle, found_stopped: bool) -> Manifest:
+def _describe(handle: atelet_pb2.ActorHandle, *, found_stopped: bool) -> Manifest:
     return Manifest(
         atespace=handle.actor.atespace,
         actor=handle.actor.name,
         actor_uid=handle.actor_uid,
-        content_scope=ateapi_pb2.SnapshotContentScope.Name(_DATA),
+        content_scope=_scope(full=False),
         created=datetime.now(UTC).isoformat(timespec="milliseconds"),
         found_stopped=found_stopped,
         volumes=(),
     )
+
+
+def _scope(*, full: bool) -> str:
+    return ateapi_pb2.SnapshotContentScope.Name(_FULL if full else _DATA)

@@ -11,6 +11,7 @@ import grpc.aio
 
 from atenet.atelet.fence import FenceError
 from atenet.atelet.node import NodeAgent, NothingStoredError
+from atenet.atelet.saving import KeptRunningError
 from atenet.atelet.snapshot import SnapshotDamagedError, SnapshotMissingError
 from atenet.atelet.worker_calls import Ended, WorkerCallError
 from atenet.atelet.workers import StaleWorkerError
@@ -47,8 +48,12 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
     ) -> atelet_pb2.RestoreResponse:
         async with _answered(context):
             handle = _checked(request.handle)
-            _data_only(request.content_scope)
-            timings = await self._node.restore(handle, request.template, request.snapshot_uri)
+            timings = await self._node.restore(
+                handle,
+                request.template,
+                request.snapshot_uri,
+                files_only=request.content_scope != ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL,
+            )
         return atelet_pb2.RestoreResponse(timings=timings)
 
     async def Checkpoint(
@@ -56,12 +61,24 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
     ) -> atelet_pb2.CheckpointResponse:
         async with _answered(context):
             handle = _checked(request.handle)
-            _data_only(request.content_scope)
-            ended = await self._node.checkpoint(
-                handle, request.snapshot_uri, if_idle_ms=request.if_idle_ms
-            )
+            try:
+                stored = await self._node.checkpoint(
+                    handle,
+                    request.snapshot_uri,
+                    full=request.content_scope == ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL,
+                    template_uid=request.template_uid,
+                    if_idle_ms=request.if_idle_ms,
+                )
+            except KeptRunningError as e:
+                return atelet_pb2.CheckpointResponse(kept_running=e.message)
         return atelet_pb2.CheckpointResponse(
-            found_stopped=ended is Ended.NOT_RUNNING, in_use=ended is Ended.IN_USE
+            found_stopped=stored.ended is Ended.NOT_RUNNING,
+            in_use=stored.ended is Ended.IN_USE,
+            content_scope=(
+                ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL
+                if stored.with_memory
+                else ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_DATA
+            ),
         )
 
     async def Pause(
@@ -116,12 +133,3 @@ def _checked(handle: atelet_pb2.ActorHandle) -> atelet_pb2.ActorHandle:
         if not value:
             raise AteError(f"handle.{name} is empty")
     return handle
-
-
-def _data_only(scope: ateapi_pb2.SnapshotContentScope) -> None:
-    if scope not in (
-        ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_UNSPECIFIED,
-        ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_DATA,
-    ):
-        name = ateapi_pb2.SnapshotContentScope.Name(scope)
-        raise AteError(f"content_scope {name} is not supported: the process class keeps files only")

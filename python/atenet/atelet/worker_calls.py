@@ -11,6 +11,7 @@ import grpc.aio
 
 from atenet.atelet.workers import KnownWorker
 from atenet.errors import AteError
+from atenet.gvisor import Runtime
 from atenet.proto import ateapi_pb2, atelet_pb2, ateworker_pb2
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "hosts",
     "pause_workload",
     "run_workload",
+    "save_workload",
     "thaw_workload",
 ]
 
@@ -29,6 +31,8 @@ _START_SECONDS = 30.0
 # A checkpoint waits for the worker's grace, which this agent does not know.
 _END_SECONDS = 60.0
 _THAW_SECONDS = 15.0
+# As long as runsc may take to write or read it.
+_MEMORY_SECONDS = 300.0
 _GONE = "exited"
 
 
@@ -53,17 +57,24 @@ async def run_workload(
     template: ateapi_pb2.ActorTemplate,
     directory: Path,
     gateway: str | None,
+    memory: ateworker_pb2.Memory | None = None,
+    *,
+    golden: bool = False,
 ) -> atelet_pb2.StartTimings:
-    """`gateway`: the egress gateway's address, if there is one. Raises WorkerCallError."""
+    """`gateway`: the egress gateway's address, if there is one; `memory`: to go on from. Raises
+    WorkerCallError."""
     request = ateworker_pb2.RunWorkloadRequest(
         actor=handle.actor,
         actor_uid=handle.actor_uid,
         template=template,
         actor_dir=str(directory),
         egress_gateway=None if gateway is None else ateworker_pb2.EgressGateway(address=gateway),
+        memory=memory,
+        golden=golden,
     )
     probes = max((c.wakeup_probe.timeout_seconds for c in template.containers), default=0)
-    answer = await _call(worker, worker.stub().RunWorkload, request, _START_SECONDS + probes)
+    seconds = _START_SECONDS + probes + (0 if memory is None else _MEMORY_SECONDS)
+    answer = await _call(worker, worker.stub().RunWorkload, request, seconds)
     timings: atelet_pb2.StartTimings = answer.timings
     return timings
 
@@ -95,6 +106,33 @@ async def end_workload(
     if answer.in_use:
         return Ended.IN_USE
     return Ended.NOT_RUNNING if answer.found_stopped else Ended.STOPPED
+
+
+async def save_workload(
+    worker: KnownWorker, handle: atelet_pb2.ActorHandle, directory: Path, *, if_idle_ms: int = 0
+) -> Runtime | Ended:
+    """What the memory depends on that it wrote; the actor stands still. Raises WorkerCallError:
+    DATA_LOSS when it could not be written and the actor runs on."""
+    request = ateworker_pb2.CheckpointWorkloadRequest(
+        actor=handle.actor,
+        actor_uid=handle.actor_uid,
+        if_idle_ms=if_idle_ms,
+        content_scope=ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL,
+        memory_dir=str(directory),
+    )
+    seconds = _END_SECONDS + _MEMORY_SECONDS
+    try:
+        answer = await _call(worker, worker.stub().CheckpointWorkload, request, seconds)
+    except WorkerCallError as e:
+        if e.code is grpc.StatusCode.NOT_FOUND:
+            return Ended.NOT_RUNNING
+        raise
+    if answer.in_use:
+        return Ended.IN_USE
+    if not answer.HasField("memory"):
+        return Ended.NOT_RUNNING
+    found = answer.memory
+    return Runtime(found.runtime_version, found.machine, tuple(found.cpu_features))
 
 
 async def pause_workload(worker: KnownWorker, handle: atelet_pb2.ActorHandle) -> None:

@@ -17,6 +17,7 @@ __all__ = ["ate", "main"]
 COMMANDS = {
     "up": ("atenet.cli.up", "up", "Start the whole system on this machine."),
     "down": ("atenet.cli.down", "down", "Stop the system and clean up after it."),
+    "doctor": ("atenet.cli.doctor", "doctor", "Say what this machine can do, and what is missing."),
     "status": ("atenet.cli.status", "status", "Show processes, workers and actors."),
     "atespace": ("atenet.cli.atespace", "atespace", "Create and look at atespaces."),
     "template": ("atenet.cli.template", "template", "Create and look at actor templates."),

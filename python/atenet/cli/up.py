@@ -18,6 +18,12 @@ from atenet.local.system import LocalSystem
 __all__ = ["up"]
 
 
+_SANDBOX = {
+    "gvisor": "gvisor: actors keep their memory while they sleep",
+    "process": "process: actors keep files, not memory (`ate doctor` says what gvisor would need)",
+}
+
+
 @click.command()
 @home_option
 @click.option("--foreground", is_flag=True, help="Stay in front; ^C stops the system.")
@@ -66,6 +72,7 @@ def _welcome(layout: Layout, ready: dict[str, Any]) -> None:
     plain = f"  http://{router['http']}" if "http" in router else ""
     dataplane = ready["settings"]["dataplane"]
     click.echo(f"  router  https://{router['https']}{plain}  ({dataplane})")
+    click.echo(f"  sandbox {_SANDBOX[ready['settings']['sandbox']]}")
     click.echo(f"  state   {layout.home}")
     click.echo(
         "next: `ate template create -f FILE`, `ate actor create`, `ate curl`; `ate down` stops it"

@@ -72,6 +72,11 @@ def _command(script: str, *arguments: str | Path) -> tuple[str, ...]:
     return (str(Path(sys.executable).parent / script), *map(str, arguments))
 
 
+def _class(settings: LocalSettings) -> str:
+    """What is still `auto` here was not settled: what every machine can do."""
+    return "gvisor" if settings.sandbox == "gvisor" else "process"
+
+
 def _ateapi(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
     listen = f"{settings.address}:{settings.api_port}"
     stats = f"{settings.address}:{settings.api_stats_port}"
@@ -86,6 +91,7 @@ def _ateapi(layout: Layout, settings: LocalSettings, creds: Credentials) -> Proc
         *("--client-roots", creds.pod_roots),
         *("--node-roots", creds.pod_roots),
         *("--snapshots", layout.snapshots),
+        *("--default-sandbox", _class(settings)),
         *("--actor-ca-cert", creds.actor_ca[0]),
         *("--actor-ca-key", creds.actor_ca[1]),
         *("--worker-timeout", f"{settings.worker_timeout:g}s"),
@@ -140,6 +146,7 @@ def _worker(
         *("--listen", listen),
         *("--ip", ip),
         *("--slots", str(settings.slots)),
+        *("--sandbox", _class(settings)),
         *("--atelet-socket", layout.atelet_socket),
         *("--socket", layout.worker_socket(name)),
         *("--credential", creds.worker),

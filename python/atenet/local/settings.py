@@ -21,6 +21,11 @@ class LocalSettings:
     dataplane: str = flag(
         "Who carries requests: envoy (clients show a certificate) or agentgateway.", default="envoy"
     )
+    sandbox: str = flag(
+        "Sandbox class of actors whose template names none: gvisor keeps their memory while they sleep,"
+        " process only their files; auto: gvisor where runsc is found (see `ate doctor`).",
+        default="auto",
+    )
     workers: int = flag("How many workers to run.", default=2)
     slots: int = flag("How many actors each worker holds at a time.", default=4)
     address: str = flag(
@@ -105,6 +110,11 @@ class LocalSettings:
             raise AteError(
                 f"--dataplane: {self.dataplane!r} is not one of {', '.join(DATAPLANES)}",
                 hint=f"use {DATAPLANES[0]}, unless you want the other one",
+            )
+        if self.sandbox not in SANDBOXES:
+            raise AteError(
+                f"--sandbox: {self.sandbox!r} is not one of {', '.join(SANDBOXES)}",
+                hint="leave it out: auto takes the best that is here",
             )
         for name, low, high in _RANGES:
             value = getattr(self, name)
@@ -193,6 +203,7 @@ class LocalSettings:
             seen[port] = name
 
 
+SANDBOXES = ("auto", "gvisor", "process")
 DATAPLANES = ("envoy", "agentgateway")
 
 # Ports on --address. The tunnel port is on the workers' own addresses.

@@ -26,6 +26,7 @@ from atenet.local.ports import settle
 from atenet.local.preflight import check_machine, prepare_home, search_path
 from atenet.local.processes import ProcessSpec, plan
 from atenet.local.router_config import render
+from atenet.local.sandbox import settle_sandbox
 from atenet.local.settings import LocalSettings
 from atenet.local.sweep import MARK, sweep
 
@@ -98,7 +99,7 @@ class Supervisor:
         if left:
             log.warning("cleaned up after a crash", extra={"found": asdict(left)})
         self._forget()
-        self.settings = settle(self.settings)
+        self.settings = settle_sandbox(settle(self.settings))
         credentials = issue(self.layout, self.settings)
         write_atomically(self.layout.router_config, render(self.layout, self.settings))
         write_atomically(

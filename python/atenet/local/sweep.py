@@ -17,7 +17,7 @@ from pathlib import Path
 
 from atenet.local.layout import Layout
 
-__all__ = ["MARK", "Swept", "find_namespaces", "find_processes", "sweep"]
+__all__ = ["MARK", "Swept", "find_namespaces", "find_processes", "find_sandboxes", "sweep"]
 
 # The variable that marks our processes; its value is Layout.system_id.
 MARK = "ATE_SYSTEM"
@@ -39,9 +39,19 @@ def find_namespaces(family: str) -> list[str]:
     return sorted(entry.name for entry in Path("/run/netns").glob(f"{family}*"))
 
 
+def find_sandboxes(family: str) -> list[str]:
+    """Directories where this system's workers keep the state of gVisor's sandboxes."""
+    return sorted(str(entry) for entry in Path("/run/atenet").glob(f"{family}*"))
+
+
 def _clear_networks(family: str) -> list[str]:
     """Namespaces (with what still runs in them) and cgroups of all workers; returns the former."""
     tree = Path("/sys/fs/cgroup")
+    sandboxes = find_sandboxes(family)
+    if sandboxes:
+        from atenet.worker.sandbox.gvisor.runsc import clear_states
+
+        clear_states(family)
     groups = any(f for kind in ("", "*/") for f in tree.glob(f"{kind}atenet/{family}*"))
     found = find_namespaces(family)
     if found or groups:

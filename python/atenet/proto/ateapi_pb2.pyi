@@ -120,12 +120,14 @@ class WorkerAssignment(_message.Message):
     def __init__(self, worker_namespace: _Optional[str] = ..., worker_pool: _Optional[str] = ..., worker_pod: _Optional[str] = ..., worker_pod_uid: _Optional[str] = ..., worker_pod_ips: _Optional[_Iterable[str]] = ..., worker: _Optional[_Union[ObjectRef, _Mapping]] = ..., node_name: _Optional[str] = ..., worker_epoch: _Optional[int] = ..., worker_spiffe_id: _Optional[str] = ...) -> None: ...
 
 class ActorCrash(_message.Message):
-    __slots__ = ("message", "crash_time")
+    __slots__ = ("message", "crash_time", "snapshot_unusable")
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     CRASH_TIME_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_UNUSABLE_FIELD_NUMBER: _ClassVar[int]
     message: str
     crash_time: _timestamp_pb2.Timestamp
-    def __init__(self, message: _Optional[str] = ..., crash_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    snapshot_unusable: bool
+    def __init__(self, message: _Optional[str] = ..., crash_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., snapshot_unusable: _Optional[bool] = ...) -> None: ...
 
 class ExternalSnapshot(_message.Message):
     __slots__ = ("snapshot_uri", "content_scope", "actor_template_uid")

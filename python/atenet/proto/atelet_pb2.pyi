@@ -68,16 +68,18 @@ class StartTimings(_message.Message):
     def __init__(self, fetch_ms: _Optional[float] = ..., network_ms: _Optional[float] = ..., sandbox_ms: _Optional[float] = ..., ready_ms: _Optional[float] = ..., activate_ms: _Optional[float] = ..., egress_ms: _Optional[float] = ...) -> None: ...
 
 class CheckpointRequest(_message.Message):
-    __slots__ = ("handle", "snapshot_uri", "content_scope", "if_idle_ms")
+    __slots__ = ("handle", "snapshot_uri", "content_scope", "if_idle_ms", "template_uid")
     HANDLE_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_URI_FIELD_NUMBER: _ClassVar[int]
     CONTENT_SCOPE_FIELD_NUMBER: _ClassVar[int]
     IF_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_UID_FIELD_NUMBER: _ClassVar[int]
     handle: ActorHandle
     snapshot_uri: str
     content_scope: _ateapi_pb2.SnapshotContentScope
     if_idle_ms: int
-    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., if_idle_ms: _Optional[int] = ...) -> None: ...
+    template_uid: str
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., if_idle_ms: _Optional[int] = ..., template_uid: _Optional[str] = ...) -> None: ...
 
 class CheckpointResponse(_message.Message):
     __slots__ = ("found_stopped", "in_use", "kept_running", "content_scope")

@@ -45,6 +45,7 @@ def test_the_worker_packages_show_what_others_use() -> None:
 def test_the_agents_snapshots_show_what_the_agent_uses() -> None:
     assert sorted(snapshot.__all__) == [
         "Manifest",
+        "MemoryEntry",
         "SnapshotDamagedError",
         "SnapshotMissingError",
         "SnapshotStore",

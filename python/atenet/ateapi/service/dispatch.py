@@ -48,6 +48,7 @@ class Api:
     certificates: CertificateMint | None = None
     tokens: TokenMint | None = None
     tracing: Tracing = field(default_factory=Tracing)
+    default_sandbox: str = "process"
 
 
 Handler = Callable[[Api, Any], Awaitable[Any]]

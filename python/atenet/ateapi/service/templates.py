@@ -13,7 +13,7 @@ __all__ = ["HANDLERS"]
 
 
 async def _create(api: Api, request: pb.CreateActorTemplateRequest) -> pb.ActorTemplate:
-    made = template.for_create(request.actor_template)
+    made = template.for_create(request.actor_template, api.default_sandbox)
     records.created(made.metadata, api.clock())
     atespace, name = made.metadata.atespace, made.metadata.name
 

@@ -10,11 +10,11 @@ from atenet.ateapi.failure import invalid
 from atenet.ateapi.validate import fields
 from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["for_create"]
+__all__ = ["CLASSES", "for_create"]
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# The first is the default. A null actor is a port and nothing else: for measures and tests.
-_CLASSES = ("process", "null")
+# A null actor is a port and nothing else: for measures and tests.
+CLASSES = ("process", "gvisor", "null")
 # A page of templates is read as a whole, and a start sends one to a node.
 _MAX_BYTES = 512 * 1024
 _MAX_CONTAINERS = 16
@@ -29,7 +29,7 @@ _LEAST_IDLE = 1
 _MOST_IDLE = 365 * 24 * 3600
 
 
-def for_create(template: pb.ActorTemplate) -> pb.ActorTemplate:
+def for_create(template: pb.ActorTemplate, default_class: str = CLASSES[0]) -> pb.ActorTemplate:
     """The template with defaults filled in, of the fields that a caller may set."""
     at = "actor_template"
     fields.size(at, template, _MAX_BYTES)
@@ -40,8 +40,9 @@ def for_create(template: pb.ActorTemplate) -> pb.ActorTemplate:
     made.ClearField("status")
     fields.selector(f"{at}.worker_selector", template.worker_selector)
     volumes = _volumes(f"{at}.volumes", template)
-    _containers(f"{at}.containers", template, volumes)
-    _sandbox(at, made)
+    _sandbox(at, made, default_class)
+    images = made.sandbox_config.sandbox_class == "gvisor"
+    _containers(f"{at}.containers", template, volumes, images=images)
     fields.within(f"{at}.resources.cpu_milli", template.resources.cpu_milli, 0, 1 << 30)
     fields.within(f"{at}.resources.memory_bytes", template.resources.memory_bytes, 0, 1 << 50)
     for name in ("idle_timeout", "reclaim_after"):
@@ -75,7 +76,7 @@ def _volumes(field: str, template: pb.ActorTemplate) -> set[str]:
     return names
 
 
-def _containers(field: str, template: pb.ActorTemplate, volumes: set[str]) -> None:
+def _containers(field: str, template: pb.ActorTemplate, volumes: set[str], *, images: bool) -> None:
     if not 1 <= len(template.containers) <= _MAX_CONTAINERS:
         raise invalid(field, f"needs between 1 and {_MAX_CONTAINERS} containers")
     names: set[str] = set()
@@ -85,6 +86,8 @@ def _containers(field: str, template: pb.ActorTemplate, volumes: set[str]) -> No
         if container.name in names:
             raise invalid(f"{at}.name", f"{container.name!r} is there twice")
         names.add(container.name)
+        if container.image and not images:
+            raise invalid(f"{at}.image", "only the gvisor class has images; leave it empty")
         _container(at, container, volumes)
 
 
@@ -94,7 +97,7 @@ def _container(at: str, container: pb.Container, volumes: set[str]) -> None:
     if container.working_dir and container.working_dir != "/":
         fields.absolute_path(f"{at}.working_dir", container.working_dir)
     if container.image:
-        raise invalid(f"{at}.image", "the process class has no images; leave it empty")
+        fields.name(f"{at}.image", container.image)
     if container.HasField("wakeup_probe"):
         _probe(f"{at}.wakeup_probe", container.wakeup_probe)
     _mounts(f"{at}.mounts", container, volumes)
@@ -149,14 +152,16 @@ def _mounts(field: str, container: pb.Container, volumes: set[str]) -> None:
         paths.add(mount.path)
 
 
-def _sandbox(at: str, made: pb.ActorTemplate) -> None:
-    wanted = made.sandbox_config.sandbox_class or _CLASSES[0]
-    if wanted not in _CLASSES:
-        known = ", ".join(_CLASSES)
+def _sandbox(at: str, made: pb.ActorTemplate, default_class: str) -> None:
+    wanted = made.sandbox_config.sandbox_class or default_class
+    if wanted not in CLASSES:
+        known = ", ".join(CLASSES)
         raise invalid(f"{at}.sandbox_config.sandbox_class", f"{wanted!r} is not one of {known}")
     made.sandbox_config.sandbox_class = wanted
-    scope = made.snapshot_config.content_scope or pb.SNAPSHOT_CONTENT_SCOPE_DATA
-    if scope != pb.SNAPSHOT_CONTENT_SCOPE_DATA:
+    full, data = pb.SNAPSHOT_CONTENT_SCOPE_FULL, pb.SNAPSHOT_CONTENT_SCOPE_DATA
+    keeps_memory = wanted == "gvisor"
+    scope = made.snapshot_config.content_scope or (full if keeps_memory else data)
+    if scope not in (full, data) or (scope == full and not keeps_memory):
         raise invalid(
             f"{at}.snapshot_config.content_scope",
             f"the {wanted} class keeps files only; use SNAPSHOT_CONTENT_SCOPE_DATA",

@@ -11,6 +11,7 @@ from atenet.errors import AteError
 from atenet.identity.spiffe import parse_pod_id
 from atenet.proto import ateapi_pb2 as pb
 
+_MAX_CLASSES = 16
 __all__ = ["for_register", "for_update"]
 
 _ENDPOINT = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
@@ -92,3 +93,7 @@ def _identity(worker: pb.Worker) -> None:
     worker.worker_pod = worker.worker_pod or worker.metadata.name
     worker.sandbox_class = worker.sandbox_class or "process"
     fields.name("worker.sandbox_class", worker.sandbox_class)
+    if len(worker.sandbox_classes) > _MAX_CLASSES:
+        raise invalid("worker.sandbox_classes", f"at most {_MAX_CLASSES}")
+    for i, name in enumerate(worker.sandbox_classes):
+        fields.name(f"worker.sandbox_classes[{i}]", name)

@@ -180,7 +180,7 @@ def suspended(
     return change
 
 
-def crash(uid: str, message: str, *, now: float) -> Change:
+def crash(uid: str, message: str, *, now: float, snapshot_unusable: bool = False) -> Change:
     """RESUMING or SUSPENDING → CRASHED with the reason; the slot is free.
 
     The last complete snapshot stays; a half-made one is garbage.
@@ -194,6 +194,7 @@ def crash(uid: str, message: str, *, now: float) -> Change:
         tx.workers.release(uid)
         rows.unassign(actor, pb.ACTOR_STATE_CRASHED)
         actor.status.crash.message = message
+        actor.status.crash.snapshot_unusable = snapshot_unusable
         actor.status.crash.crash_time.CopyFrom(records.stamp(now))
         return rows.save(tx, actor, now)
 

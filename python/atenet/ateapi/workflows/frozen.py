@@ -78,10 +78,23 @@ def reverted(uid: str, *, now: float) -> Change:
         actor = rows.expect(tx, uid, pb.ACTOR_STATE_REVERTING)
         tx.workers.release(uid)
         rows.unassign(actor, pb.ACTOR_STATE_SUSPENDED)
+        if actor.status.crash.snapshot_unusable:
+            _step_down(tx, actor)
         actor.status.ClearField("crash")
         return rows.save(tx, actor, now)
 
     return change
+
+
+def _step_down(tx: Transaction, actor: pb.Actor) -> None:
+    """Its snapshot was what it could not start from: next time without the memory in it, and if
+    there was none, from the beginning."""
+    status = actor.status
+    if status.external_snapshot.content_scope == pb.SNAPSHOT_CONTENT_SCOPE_FULL:
+        status.external_snapshot.content_scope = pb.SNAPSHOT_CONTENT_SCOPE_DATA
+    elif status.HasField("external_snapshot"):
+        tx.garbage.add(status.external_snapshot.snapshot_uri)
+        status.ClearField("external_snapshot")
 
 
 def _frozen_name(assignment: pb.WorkerAssignment) -> str:

@@ -128,7 +128,14 @@ async def _refused(context: Context, actor: pb.Actor, error: NodeError) -> None:
         return
     if verdict is Verdict.RETRY:
         raise CallError(grpc.StatusCode.UNAVAILABLE, "the actor's node is unavailable; retry")
-    await context.store.write(changes.crash(uid, f"start failed: {error}", now=context.clock()))
+    await context.store.write(
+        changes.crash(
+            uid,
+            f"start failed: {error}",
+            snapshot_unusable=error.code == grpc.StatusCode.DATA_LOSS,
+            now=context.clock(),
+        )
+    )
     raise CallError(grpc.StatusCode.INTERNAL, f"{records.actor_label(actor)} failed to start")
 
 

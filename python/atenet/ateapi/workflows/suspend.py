@@ -12,7 +12,7 @@ import grpc
 
 from atenet.ateapi import records
 from atenet.ateapi.failure import CallError, aborted, not_found, precondition
-from atenet.ateapi.nodes import NodeError, handle_for
+from atenet.ateapi.nodes import Checkpointed, NodeError, handle_for
 from atenet.ateapi.store import Transaction, WorkerRow
 from atenet.ateapi.workflows import changes, decide
 from atenet.ateapi.workflows.context import Context
@@ -72,19 +72,17 @@ async def _checkpoint(
 ) -> pb.Actor:
     uid, ref = actor.metadata.uid, actor.actor_template
     template = await context.store.read(lambda tx: tx.templates.get(ref.atespace, ref.name))
-    scope = template.snapshot_config.content_scope if template else pb.SNAPSHOT_CONTENT_SCOPE_DATA
     try:
-        stored = await _ask_node(context, actor, row, scope, if_idle_ms)
+        answer = await _ask_node(context, actor, row, template or pb.ActorTemplate(), if_idle_ms)
     except NodeError as e:
         await _refused(context, actor, e)
         raise AssertionError("a refusal raises") from e
-    if not stored:
-        await context.store.write(changes.keep_running(uid, now=context.clock()))
-        raise aborted(f"{records.actor_label(actor)} is in use")
+    if not answer.stored:
+        await _runs_on(context, actor, answer)
     reached("suspend.stored")
     template_uid = template.metadata.uid if template else ""
     done = await context.store.write(
-        changes.suspended(uid, scope, template_uid, now=context.clock(), heir=heir)
+        changes.suspended(uid, answer.scope, template_uid, now=context.clock(), heir=heir)
     )
     reached("suspend.done")
     context.sweeper.wake()
@@ -95,20 +93,36 @@ async def _checkpoint(
     return done
 
 
+async def _runs_on(context: Context, actor: pb.Actor, answer: Checkpointed) -> None:
+    """Raises what the caller is told."""
+    await context.store.write(changes.keep_running(actor.metadata.uid, now=context.clock()))
+    context.sweeper.wake()
+    label = records.actor_label(actor)
+    if not answer.kept_running:
+        raise aborted(f"{label} is in use")
+    _log.warning("could not store", extra={"actor": label, "error": answer.kept_running})
+    raise precondition(f"{label} cannot be stored and runs on: {answer.kept_running}")
+
+
 async def _ask_node(
     context: Context,
     actor: pb.Actor,
     row: WorkerRow | None,
-    scope: pb.SnapshotContentScope,
+    template: pb.ActorTemplate,
     if_idle_ms: int,
-) -> bool:
-    """False if it is in use."""
+) -> Checkpointed:
+    scope = template.snapshot_config.content_scope or pb.SNAPSHOT_CONTENT_SCOPE_DATA
     if row is None:
         raise NodeError(grpc.StatusCode.NOT_FOUND, "the worker is not known any more")
     uri = actor.status.in_progress_snapshot_uri
     try:
         return await context.nodes.checkpoint(
-            row.worker.node_endpoint, handle_for(actor), uri, scope, if_idle_ms=if_idle_ms
+            row.worker.node_endpoint,
+            handle_for(actor),
+            uri,
+            scope,
+            template_uid=template.metadata.uid,
+            if_idle_ms=if_idle_ms,
         )
     except NodeError as e:
         good = context.claim_good(actor, row)
@@ -116,13 +130,12 @@ async def _ask_node(
         verdict = decide.checkpoint_verdict(e.code, claim_good=good, node_given_up=given_up)
         if verdict is not Verdict.MOVED and verdict is not Verdict.DOUBT:
             raise
-        await _ask_successor(context, actor, uri, scope, e)
-        return True
+        return await _ask_successor(context, actor, uri, scope, e)
 
 
 async def _ask_successor(
     context: Context, actor: pb.Actor, uri: str, scope: pb.SnapshotContentScope, first: NodeError
-) -> None:
+) -> Checkpointed:
     """An agent that knows only the worker's present epoch can still store what is on disk."""
     if not await context.claim_turns_bad(actor.metadata.uid):
         raise first
@@ -130,7 +143,7 @@ async def _ask_successor(
     if row is None or row.worker.epoch == actor.status.worker_assignment.worker_epoch:
         raise first
     handle = handle_for(actor, epoch=row.worker.epoch)
-    await context.nodes.checkpoint(row.worker.node_endpoint, handle, uri, scope)
+    return await context.nodes.checkpoint(row.worker.node_endpoint, handle, uri, scope)
 
 
 async def _refused(context: Context, actor: pb.Actor, error: NodeError) -> None:

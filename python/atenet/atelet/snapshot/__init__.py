@@ -1,6 +1,17 @@
-"""DATA snapshots: an actor's durable directories, stored whole or not at all."""
+"""Snapshots: an actor's durable directories and, with FULL, its memory, stored whole or not at all."""
 
-from atenet.atelet.snapshot.manifest import Manifest, SnapshotDamagedError, SnapshotMissingError
+from atenet.atelet.snapshot.manifest import (
+    Manifest,
+    MemoryEntry,
+    SnapshotDamagedError,
+    SnapshotMissingError,
+)
 from atenet.atelet.snapshot.store import SnapshotStore
 
-__all__ = ["Manifest", "SnapshotDamagedError", "SnapshotMissingError", "SnapshotStore"]
+__all__ = [
+    "Manifest",
+    "MemoryEntry",
+    "SnapshotDamagedError",
+    "SnapshotMissingError",
+    "SnapshotStore",
+]

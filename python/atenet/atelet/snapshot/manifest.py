@@ -8,10 +8,13 @@ from typing import Any
 
 from atenet._engine import check_name
 from atenet.errors import AteError
+from atenet.gvisor import Runtime
 
 __all__ = [
     "FILE_NAME",
+    "MEMORY_FILE",
     "Manifest",
+    "MemoryEntry",
     "SnapshotDamagedError",
     "SnapshotMissingError",
     "VolumeEntry",
@@ -20,6 +23,8 @@ __all__ = [
 
 FILE_NAME = "manifest.json"
 _FORMAT = "atenet-snapshot/1"
+# No volume can have this name.
+MEMORY_FILE = "_memory.tar.zst"
 
 
 def archive_name(volume: str) -> str:
@@ -52,6 +57,24 @@ class VolumeEntry:
 
 
 @dataclass(frozen=True)
+class MemoryEntry:
+    """The memory image: an archive beside the manifest, and what it depends on."""
+
+    file: str
+    sha256: str
+    size: int
+    runtime: Runtime
+
+    @classmethod
+    def decode(cls, given: dict[str, Any]) -> MemoryEntry:
+        """Raises ValueError, TypeError or KeyError."""
+        entry = cls(**{**given, "runtime": Runtime.from_json(given["runtime"])})
+        if entry.file != MEMORY_FILE:
+            raise ValueError(f"the archive of the memory has the name {entry.file!r}")
+        return entry
+
+
+@dataclass(frozen=True)
 class Manifest:
     atespace: str
     actor: str
@@ -60,6 +83,8 @@ class Manifest:
     created: str  # RFC 3339
     found_stopped: bool
     volumes: tuple[VolumeEntry, ...]
+    template_uid: str = ""
+    memory: MemoryEntry | None = None
 
     def encode(self) -> bytes:
         return json.dumps({"format": _FORMAT, **asdict(self)}, indent=2).encode() + b"\n"
@@ -74,6 +99,8 @@ class Manifest:
             volumes = tuple(VolumeEntry(**volume) for volume in fields.pop("volumes"))
             for volume in volumes:
                 volume.check()
-            return cls(**fields, volumes=volumes)
+            given = fields.pop("memory", None)
+            memory = None if given is None else MemoryEntry.decode(given)
+            return cls(**fields, volumes=volumes, memory=memory)
         except (ValueError, TypeError, KeyError, AttributeError) as e:
             raise SnapshotDamagedError(f"{where} is damaged: {e}") from e

@@ -22,13 +22,16 @@ import zstandard
 from atenet.atelet.snapshot import archive, extract
 from atenet.atelet.snapshot.manifest import (
     FILE_NAME,
+    MEMORY_FILE,
     Manifest,
+    MemoryEntry,
     SnapshotDamagedError,
     SnapshotMissingError,
     VolumeEntry,
     archive_name,
 )
 from atenet.errors import AteError
+from atenet.gvisor import Runtime
 
 __all__ = ["SnapshotStore"]
 
@@ -61,15 +64,27 @@ class SnapshotStore:
         except FileNotFoundError:
             return None
 
-    def save(self, uri: str, volumes: Mapping[str, Path], described: Manifest) -> Manifest:
+    def save(
+        self,
+        uri: str,
+        volumes: Mapping[str, Path],
+        described: Manifest,
+        memory: tuple[Path, Runtime] | None = None,
+    ) -> Manifest:
         """Stores the directories under `uri`; when it returns they survive a power cut.
 
-        `described`: the manifest without volumes. Raises OSError when the store cannot take it.
+        `described`: the manifest without volumes and memory; `memory`: directory of the image, and
+        what it depends on. Raises OSError when the store cannot take it.
         """
         directory = self._directory(uri)
         _make_durable(directory)
-        entries = tuple(_save_volume(directory, name, path) for name, path in volumes.items())
-        manifest = replace(described, volumes=entries)
+        try:
+            entries = tuple(_save_volume(directory, name, path) for name, path in volumes.items())
+            image = None if memory is None else _save_memory(directory, *memory)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        manifest = replace(described, volumes=entries, memory=image)
         partial = directory / f"{FILE_NAME}.partial"
         with partial.open("wb") as file:
             file.write(manifest.encode())
@@ -79,10 +94,11 @@ class SnapshotStore:
         self._drop_unfinished(directory)
         return manifest
 
-    def load(self, uri: str, into: Path) -> Manifest:
+    def load(self, uri: str, into: Path, memory: Path | None = None) -> Manifest:
         """Unpacks every volume to `into/<name>`; `into` must not exist and is whole or absent.
 
-        Raises SnapshotMissingError, SnapshotDamagedError, OSError.
+        `memory`: an empty directory for the image, if there is one. Raises SnapshotMissingError,
+        SnapshotDamagedError, OSError.
         """
         manifest = self.find(uri)
         if manifest is None:
@@ -92,7 +108,12 @@ class SnapshotStore:
         try:
             partial.mkdir(mode=0o700, parents=True)
             for entry in manifest.volumes:
-                _load_volume(self._directory(uri), entry, partial)
+                target = partial / entry.name
+                target.mkdir(mode=0o700)
+                _load(self._directory(uri) / entry.file, entry.sha256, target)
+            if memory is not None and manifest.memory is not None:
+                image = manifest.memory
+                _load(self._directory(uri) / image.file, image.sha256, memory)
             partial.rename(into)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -156,20 +177,26 @@ class _Hashing:
 
 def _save_volume(directory: Path, name: str, volume: Path) -> VolumeEntry:
     file_name = archive_name(name)
-    with (directory / file_name).open("wb") as file:
+    return VolumeEntry(name, file_name, *_save(directory / file_name, volume))
+
+
+def _save_memory(directory: Path, image: Path, runtime: Runtime) -> MemoryEntry:
+    return MemoryEntry(MEMORY_FILE, *_save(directory / MEMORY_FILE, image), runtime)
+
+
+def _save(target: Path, source: Path) -> tuple[str, int]:
+    """Digest and size of what was written."""
+    with target.open("wb") as file:
         counted = _Hashing(file)
         compressor = zstandard.ZstdCompressor(level=_LEVEL)
         with compressor.stream_writer(counted, closefd=False) as stream:  # type: ignore[arg-type]
-            archive.write(volume, stream)
+            archive.write(source, stream)
         _sync(file)
-    return VolumeEntry(name, file_name, counted.hexdigest(), counted.size)
+    return counted.hexdigest(), counted.size
 
 
-def _load_volume(directory: Path, entry: VolumeEntry, into: Path) -> None:
+def _load(where: Path, sha256: str, target: Path) -> None:
     """What was unpacked counts only once the whole file has proved to be the one written."""
-    where = directory / entry.file
-    target = into / entry.name
-    target.mkdir(mode=0o700)
     top = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with where.open("rb") as file:
@@ -177,7 +204,7 @@ def _load_volume(directory: Path, entry: VolumeEntry, into: Path) -> None:
             problem = _unpack(counted, top)
             while counted.read(1024 * 1024):
                 pass
-        if counted.hexdigest() != entry.sha256:
+        if counted.hexdigest() != sha256:
             raise SnapshotDamagedError(f"{where} is damaged: its checksum is not the manifest's")
         if problem is not None:
             raise SnapshotDamagedError(f"{where} is damaged: {problem}") from problem

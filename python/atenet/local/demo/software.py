@@ -74,6 +74,7 @@ def _template(name: str, container: pb.Container, volumes: list[pb.Volume]) -> p
         metadata=pb.ResourceMetadata(atespace=ATESPACE, name=name),
         containers=[container],
         volumes=volumes,
+        sandbox_config=pb.SandboxConfig(sandbox_class="process"),
         snapshot_config=pb.SnapshotConfig(content_scope=pb.SNAPSHOT_CONTENT_SCOPE_DATA),
     )
 

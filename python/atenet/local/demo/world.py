@@ -27,7 +27,7 @@ from atenet.errors import AteError
 from atenet.local.demo.software import ATESPACE, Software
 from atenet.local.ports import beside_others
 from atenet.local.settings import LocalSettings
-from atenet.local.sweep import find_namespaces, find_processes
+from atenet.local.sweep import find_namespaces, find_processes, find_sandboxes
 from atenet.local.system import LocalSystem
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto.ateapi_pb2_grpc import ControlStub
@@ -194,4 +194,6 @@ def left_behind(system: LocalSystem) -> list[str]:
     if system.status() is not None:
         raise AteError(f"the demo's system still runs on {system.layout.home}")
     processes = [f"process {pid}" for pid in find_processes(system.layout.system_id)]
-    return processes + [f"namespace {n}" for n in find_namespaces(system.layout.net_family)]
+    family = system.layout.net_family
+    sandboxes = [f"sandboxes {name}" for name in find_sandboxes(family)]
+    return [*processes, *sandboxes, *(f"namespace {n}" for n in find_namespaces(family))]

@@ -13,7 +13,10 @@ from pathlib import Path
 
 from atenet.errors import AteError
 
-__all__ = ["Runsc", "RunscError", "processes"]
+__all__ = ["STATES", "Runsc", "RunscError", "clear_states", "processes"]
+
+# Below it, one directory a worker, named by its prefix.
+STATES = Path("/run/atenet")
 
 # A restore into a container that is dead hangs; nothing here takes a second when it works.
 _LIMIT_SECONDS = 20.0
@@ -103,6 +106,14 @@ class Runsc:
     def kill_all(self) -> list[int]:
         """SIGKILLs all that belongs to this state directory; returns the pids."""
         return _kill(lambda words: f"--root={self.state}" in words)
+
+
+def clear_states(prefix: str) -> None:
+    """Ends and removes all sandboxes of workers whose prefix begins so. Blocks."""
+    for state in STATES.glob(f"{prefix}*"):
+        left = Runsc(Path("runsc"), state)
+        left.kill_all()
+        left.forget()
 
 
 def processes(wanted: Callable[[Sequence[str]], bool]) -> Iterator[int]:

@@ -22,14 +22,12 @@ from atenet.worker.sandbox.bubblewrap import SystemView
 from atenet.worker.sandbox.cgroup import Cgroups
 from atenet.worker.sandbox.gvisor import bundle, rootfs
 from atenet.worker.sandbox.gvisor.group import Container, GvisorGroup, container_name
-from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, Runsc
+from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, STATES, Runsc
 from atenet.worker.sandbox.interface import Launch, MemoryUnusableError
 from atenet.worker.sandbox.output import OutputLog
 from atenet.worker.sandbox.plan import ContainerPlan
 
 __all__ = ["GvisorSandbox"]
-
-_STATES = Path("/run/atenet")
 
 
 class GvisorSandbox:
@@ -43,7 +41,7 @@ class GvisorSandbox:
     ) -> None:
         """Blocks for some ms. Raises AteError when the program does not run."""
         self.runtime: Runtime | None = Runtime.of(program)
-        self._runsc = Runsc(program, _STATES / prefix)
+        self._runsc = Runsc(program, STATES / prefix)
         self._scratch = scratch
         self._cgroups = cgroups
         self._threads = threads

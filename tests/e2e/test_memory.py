@@ -1,0 +1,108 @@
+"""Actors whose memory survives their sleep, through `ate` as a person uses it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.eventually import eventually
+from tests.support.gvisor_box import runsc
+from tests.support.local_system import TOP, Ate, ate_home
+
+pytestmark = pytest.mark.timeout(300)
+MEMORY = TOP / "examples" / "memory"
+
+
+@pytest.fixture(scope="module")
+def remembering(root: None) -> Iterator[Ate]:
+    """Two workers with one slot each, of the gvisor class."""
+    runsc()
+    with ate_home() as ate:
+        flags = ("--workers", "2", "--slots", "1", "--allow-host-path", str(MEMORY))
+        up = ate.up("--sandbox", "gvisor", "--suspend-grace", "1s", *flags)
+        assert up.code == 0, up
+        assert "gvisor: actors keep their memory" in up.out
+        ate.good("atespace", "create", "demo")
+        ate.good("template", "create", "-f", MEMORY / "template.yaml")
+        for name in ("one", "two", "three"):
+            ate.good("actor", "create", f"demo/{name}", "-t", "memory")
+        yield ate
+        ate.good("down")
+        assert ate.left_behind() == []
+
+
+@pytest.fixture
+def ate(remembering: Ate) -> Iterator[Ate]:
+    """Nobody is awake before, nor after."""
+    yield remembering
+    for name in ("one", "two", "three"):
+        if remembering.state(f"demo/{name}") in ("RUNNING", "PAUSED"):
+            remembering.good("actor", "suspend", f"demo/{name}")
+
+
+def _ask(ate: Ate, actor: str, *, add: bool = False) -> dict[str, Any]:
+    method = ["-X", "POST", "-d", ""] if add else []
+    found: dict[str, Any] = ate.good("curl", "--fail", actor, *method).json
+    return found
+
+
+@pytest.mark.conformance("I-13")
+def test_memory_goes_on_after_a_move_to_another_worker(ate: Ate) -> None:
+    before = [_ask(ate, "demo/one", add=True) for _ in range(3)][-1]
+    first = ate.worker("demo/one")
+    ate.good("actor", "suspend", "demo/one")
+    # Someone else takes its place, so that it wakes elsewhere.
+    while _ask(ate, "demo/two") and ate.worker("demo/two") != first:
+        ate.good("actor", "suspend", "demo/two")
+    after = _ask(ate, "demo/one", add=True)
+    assert ate.worker("demo/one") != first
+    assert after["count"] == before["count"] + 1
+    assert after["started"] == before["started"]
+    assert after["actor"] == "demo/one"
+
+
+def test_a_pause_keeps_it_in_place(ate: Ate) -> None:
+    before = _ask(ate, "demo/one", add=True)
+    ate.good("actor", "pause", "demo/one")
+    assert ate.state("demo/one") == "PAUSED"
+    assert _ask(ate, "demo/one", add=True)["count"] == before["count"] + 1
+
+
+def test_a_revert_goes_back_to_the_last_snapshot(ate: Ate) -> None:
+    stored = _ask(ate, "demo/one", add=True)["count"]
+    ate.good("actor", "suspend", "demo/one")
+    assert _ask(ate, "demo/one", add=True)["count"] == stored + 1
+    ate.good("actor", "revert", "demo/one")
+    assert _ask(ate, "demo/one")["count"] == stored
+
+
+def test_a_spoilt_snapshot_crashes_it_with_the_reason_and_a_revert_starts_it_anew(ate: Ate) -> None:
+    _ask(ate, "demo/three", add=True)
+    ate.good("actor", "suspend", "demo/three")
+    found = ate.good("actor", "get", "demo/three", "-o", "json").json
+    uid = found["metadata"]["uid"]
+    (archive,) = (ate.layout.snapshots / "demo" / uid).glob("*/_memory.tar.zst")
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 1
+    archive.write_bytes(content)
+    assert ate("curl", "--fail", "demo/three").code != 0
+    crashed = ate.good("actor", "get", "demo/three", "-o", "json").json["status"]
+    assert crashed["state"] == "ACTOR_STATE_CRASHED"
+    assert "checksum" in crashed["crash"]["message"]
+    ate.good("actor", "revert", "demo/three")
+    assert _ask(ate, "demo/three")["count"] == 0
+
+
+async def test_a_killed_worker_costs_the_memory_and_leaves_nothing(ate: Ate) -> None:
+    _ask(ate, "demo/two", add=True)
+    worker = ate.worker("demo/two")
+    ate.kill(worker)
+    await eventually(lambda: ate.state("demo/two") == "SUSPENDED", 60)
+    assert _ask(ate, "demo/two")["count"] == 0, "as after a power cut: files stay, memory is lost"
+
+
+def test_doctor_says_what_is_here(ate: Ate) -> None:
+    told = {f["what"]: f for f in json.loads(ate.good("doctor", "-o", "json").out)}
+    assert told["runsc"]["state"] == "ok"
+    assert {"rights", "namespaces", "nftables", "cgroups", "envoy", "postgresql"} <= set(told)
