@@ -129,6 +129,48 @@ class Tunnel:
     def close(self, timeout_seconds: float) -> None:
         """Stops accepting, resets what is left after the timeout, ends the runtime."""
 
+@final
+class Capture:
+    """What actors dial, and what they ask of DNS: their connections' way to the egress gateway, and their relays."""
+
+    def __new__(cls, config: str) -> Self:
+        """`config`: JSON, see engine/atenet-engine/src/config/capture.rs. Binds nothing yet.
+
+        Raises ValueError naming the field, EngineError when the gateway's trust bundle is unusable.
+        """
+
+    def open(self, atespace: str, name: str, uid: str, *, netns: str, gateway: str | None) -> None:
+        """Binds one activation's capture port and DNS relay in the network namespace at `netns`.
+
+        `gateway`: the egress gateway's host:port; None: whatever the actor dials is refused. Until it has a
+        credential every connection is reset, and until it has a policy every question is answered with SERVFAIL.
+        """
+
+    def set_credential(self, uid: str, *, chain: list[bytes], key: bytes, not_after: float) -> None:
+        """What connections show the gateway from now on. `chain`: DER, leaf first; `key`: PKCS #8, DER; `not_after`:
+        seconds since 1970, after which new connections are reset. Raises EngineError when the two do not fit."""
+
+    def drop_credential(self, uid: str) -> None:
+        """New connections are reset; those that run go on."""
+
+    def set_policy(self, uid: str, policy: bytes) -> None:
+        """Which names the relay answers from now on: a serialised `ateapi.EgressPolicy`; empty bytes: none."""
+
+    def confirm_policy(self, uid: str) -> None:
+        """The policy that was set is still what there is. One that nobody confirms for too long is not used."""
+
+    def close_actor(self, uid: str) -> bool:
+        """Closes both and resets what runs; returns when nothing is left. False when the uid was not open."""
+
+    def stats(self) -> str:
+        """JSON: {actors: [...]}, see engine/atenet-engine/src/capture/stats.rs."""
+
+    def metrics(self) -> str:
+        """Prometheus text."""
+
+    def close(self) -> None:
+        """Ends every actor's, then the runtime."""
+
 def refusals(dataplane: str) -> str:
     """The error table as JSON: a list of {reason, status, body, grpc_status, retry_after}.
 
@@ -205,6 +247,7 @@ class Router:
 
 __all__ = [
     "ApiFront",
+    "Capture",
     "EgressDecision",
     "EgressPolicy",
     "EngineError",

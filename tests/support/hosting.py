@@ -55,9 +55,37 @@ class RecordedIngress:
 
 
 @dataclass
+class RecordedEgress:
+    """`open`: the gateway's address by actor; `events`: what happened in order."""
+
+    open_now: dict[Incarnation, str | None] = field(default_factory=dict)
+    events: list[tuple[str, str]] = field(default_factory=list)
+    fail_opening: AteError | None = None
+
+    async def open(self, actor: Incarnation, gateway_namespace: Path, gateway: str | None) -> None:
+        assert gateway_namespace.exists()
+        if self.fail_opening is not None:
+            raise self.fail_opening
+        self.events.append(("open", actor.uid))
+        self.open_now[actor] = gateway
+
+    def hold(self, actor: Incarnation) -> None:
+        self.events.append(("hold", actor.uid))
+
+    def resume(self, actor: Incarnation) -> None:
+        self.events.append(("resume", actor.uid))
+
+    async def close(self, actor: Incarnation) -> None:
+        if actor in self.open_now:
+            del self.open_now[actor]
+            self.events.append(("close", actor.uid))
+
+
+@dataclass
 class Hosting:
     box: ActorBox
     ingress: RecordedIngress
+    egress: RecordedEgress
     supervisor: Supervisor
     changes: list[list[str]]
 
@@ -74,12 +102,14 @@ class Hosting:
 @asynccontextmanager
 async def hosting(box: ActorBox, *, slots: int = 4, grace: float = 5.0) -> AsyncIterator[Hosting]:
     ingress = RecordedIngress()
+    egress = RecordedEgress()
     changes: list[list[str]] = []
     supervisor = Supervisor(
         Parts(
             networks=box.networks,
             sandboxes={"process": box.sandbox},
             ingress=ingress,
+            egress=egress,
             make_socket=socket_in_netns,
             stop_wait=1.0,
         ),
@@ -88,7 +118,7 @@ async def hosting(box: ActorBox, *, slots: int = 4, grace: float = 5.0) -> Async
         changed=lambda: changes.append(supervisor.hosted()),
     )
     try:
-        yield Hosting(box, ingress, supervisor, changes)
+        yield Hosting(box, ingress, egress, supervisor, changes)
     finally:
         ingress.let_go.set()
         await supervisor.close()

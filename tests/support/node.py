@@ -23,7 +23,10 @@ from atenet.worker.sandbox import Cgroups, Freezer
 
 from tests.support.actor_box import new_prefix
 from tests.support.addresses import loopback_address
+from tests.support.egress_agent import issued, present_policy
+from tests.support.egress_pki import tunnel_id
 from tests.support.eventually import eventually
+from tests.support.pki import Authority
 
 _STOP_SECONDS = 30
 DATA = pb.SNAPSHOT_CONTENT_SCOPE_DATA
@@ -36,21 +39,32 @@ class Registrar(ateapi_pb2_grpc.WorkerServiceServicer):
     def __init__(self) -> None:
         self.seen: dict[str, list[pb.RegisterWorkerRequest]] = {}
         self.refuse: grpc.StatusCode | None = None
+        self.refuse_minting: grpc.StatusCode | None = None
         self.asked_policies: list[pb.KnownEgressPolicy] = []
+        # By the actor's uid; whoever is not here has none.
+        self.policies: dict[str, pb.EgressPolicy] = {}
+        self.actors: Authority | None = None
+        self.minted: list[pb.MintWorkerActorCertificateRequest] = []
 
     async def GetWorkerActorEgressPolicies(
         self, request: pb.GetWorkerActorEgressPoliciesRequest, context: Any
     ) -> pb.GetWorkerActorEgressPoliciesResponse:
-        """Nobody has one."""
         if self.refuse is not None:
             await context.abort(self.refuse, "as ordered")
         self.asked_policies = list(request.known)
-        return pb.GetWorkerActorEgressPoliciesResponse(
-            present=[
-                pb.PresentEgressPolicy(actor_uid=k.actor_uid, unchanged=not k.policy_uid)
-                for k in request.known
-            ]
-        )
+        present = [present_policy(known, self.policies) for known in request.known]
+        return pb.GetWorkerActorEgressPoliciesResponse(present=present)
+
+    async def MintWorkerActorCertificate(
+        self, request: pb.MintWorkerActorCertificateRequest, context: Any
+    ) -> pb.MintWorkerActorCertificateResponse:
+        if self.actors is None or self.refuse_minting is not None:
+            await context.abort(self.refuse_minting or grpc.StatusCode.FAILED_PRECONDITION, "no")
+            raise AssertionError
+        self.minted.append(request)
+        uri = tunnel_id(f"{request.actor.atespace}/{request.actor.name}")
+        leaf = issued(self.actors, request.certificate_signing_request, uris=[uri])
+        return pb.MintWorkerActorCertificateResponse(actor_certificates=[leaf])
 
     async def RegisterWorker(
         self, request: pb.RegisterWorkerRequest, context: Any
@@ -89,6 +103,7 @@ class Node:
     workers: dict[str, RunningWorker] = field(default_factory=dict)
     atelet: Process | None = None
     stub: Any = None
+    agent_flags: tuple[str, ...] = ()
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _api: MtlsServer | None = None
 
@@ -105,6 +120,7 @@ class Node:
             *("--api-roots", str(self.identity.trust("service-dns"))),
             *("--state-dir", str(self.root / "node"), "--snapshots", str(self.root / "snapshots")),
             *("--socket", str(self.root / "atelet.sock"), "--worker-timeout", "4s"),
+            *self.agent_flags,
         )
         if self.stub is None:
             self.address = addresses["grpc"]
@@ -259,7 +275,7 @@ async def _end(process: Process) -> None:
 
 
 @asynccontextmanager
-async def node(root: Path) -> AsyncIterator[Node]:
+async def node(root: Path, *agent_flags: str) -> AsyncIterator[Node]:
     """Ends every process and fails when one left namespaces behind after an orderly stop."""
     identity = LocalIdentity(root)
     identity.ensure()
@@ -271,7 +287,7 @@ async def node(root: Path) -> AsyncIterator[Node]:
     )
     ateapi_pb2_grpc.add_WorkerServiceServicer_to_server(registrar, api.server)
     await api.server.start()
-    made = Node(root, identity, registrar)
+    made = Node(root, identity, registrar, agent_flags=agent_flags)
     made._api = api
     made._stack.push_async_callback(api.server.stop, 0)
     try:

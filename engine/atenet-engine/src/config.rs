@@ -4,6 +4,7 @@
 //! field by its path, e.g. `listeners[2].tls`.
 
 mod api_front;
+mod capture;
 mod egress;
 mod extproc;
 mod router;
@@ -15,6 +16,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use api_front::{ApiFrontConfig, WarmMethod};
+pub use capture::{CaptureConfig, CaptureLimits, DnsAnswers, DnsConfig, GatewayEnd, Range};
 pub use egress::{Cidr, CredentialProviderConfig, EgressConfig, EgressLimits};
 pub use extproc::ExtProcConfig;
 pub use router::{

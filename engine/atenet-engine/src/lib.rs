@@ -8,6 +8,8 @@
 //! ext_proc  Envoy -> actor reference -> the same resolver -> dynamic metadata or a refusal
 //! egress    tunnel admission -> first bytes -> policy decision -> intercept | pass through | forward -> origin by name
 //! atunnel   listener -> activation table -> the actor's own network
+//! capture   redirected TCP -> mTLS CONNECT -> gateway
+//! dns       an actor's question -> its policy -> an address of the relay's own, or the node's resolvers
 //! ```
 //!
 //! Configuration arrives as whole validated snapshots; nothing here knows of Python.
@@ -16,9 +18,11 @@ pub mod actor_ref;
 pub mod api_front;
 pub mod assignment;
 mod authority;
+pub mod capture;
 pub mod config;
 pub mod control;
 pub mod denials;
+mod dns;
 pub mod drain;
 pub mod egress;
 pub mod error;

@@ -4,6 +4,7 @@
 //! authenticate clients issue no tickets and keep no sessions: a resumed session would skip the check of the client.
 
 mod files;
+mod held;
 mod interception;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use self::files::{KeyPair, Watched, read_key_pair, read_roots};
+pub use self::held::HeldCertificate;
 pub use self::interception::Interception;
 use self::verify::{PinnedServer, client_verifier};
 pub use crate::spiffe::SpiffeId;
@@ -162,9 +164,37 @@ impl ClientTls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
+        self.handshake(stream, peer, None).await
+    }
+
+    /// The same, with a client certificate that is in no file.
+    pub async fn connect_as<S>(
+        &self,
+        stream: S,
+        peer: PeerName,
+        certificate: &HeldCertificate,
+    ) -> Result<ClientStream<S>, TlsError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.handshake(stream, peer, Some(certificate)).await
+    }
+
+    async fn handshake<S>(
+        &self,
+        stream: S,
+        peer: PeerName,
+        certificate: Option<&HeldCertificate>,
+    ) -> Result<ClientStream<S>, TlsError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let side = self.0.current();
         let name = sni_of(&peer)?;
         let mut config = side.config.clone();
+        if let Some(certificate) = certificate {
+            config.client_auth_cert_resolver = certificate.resolver();
+        }
         let verifier = PinnedServer::new(side.roots.clone(), peer, provider());
         config.dangerous().set_certificate_verifier(Arc::new(verifier));
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(TlsError::Handshake)

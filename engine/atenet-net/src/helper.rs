@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use nix::sched::{CloneFlags, setns};
-use socket2::Domain;
+use socket2::{Domain, Type};
 use tokio::sync::oneshot;
 
 /// One socket to make.
 pub(crate) struct Job {
     pub(crate) netns: Arc<File>,
     pub(crate) domain: Domain,
+    pub(crate) kind: Type,
 }
 
 type Made = io::Result<OwnedFd>;
@@ -65,7 +66,7 @@ fn serve(jobs: &mpsc::Receiver<(Job, oneshot::Sender<Made>)>) {
         };
         let made = setns(&job.netns, CloneFlags::CLONE_NEWNET)
             .map_err(io::Error::from)
-            .and_then(|()| super::new_socket(job.domain));
+            .and_then(|()| super::new_socket(job.domain, job.kind));
         let back = setns(home, CloneFlags::CLONE_NEWNET);
         let _caller_gone = reply.send(made);
         if back.is_err() {

@@ -1,4 +1,4 @@
-//! Sockets in another network namespace.
+//! Sockets in another network namespace, and what the kernel tells of a redirected one.
 //!
 //! A socket belongs for life to the namespace that its thread was in when it was made, so entering a namespace is
 //! only needed for the moment of `socket(2)`. One helper thread does that: it enters, makes the socket and leaves.
@@ -7,6 +7,7 @@
 //! nix wraps `setns(2)` safely, so even here nothing is unsafe.
 
 mod helper;
+mod options;
 
 use std::fs::File;
 use std::io;
@@ -15,6 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use socket2::{Domain, Socket, Type};
+
+pub use options::{grow_receive_buffer, original_destination};
 
 /// An open network namespace. The descriptor pins the namespace: the path may be removed, or reused for another
 /// namespace, and this value still means the one that was opened. Cheap to clone.
@@ -39,7 +42,7 @@ impl NetNs {
     /// # Errors
     /// When the namespace cannot be entered or the socket cannot be made.
     pub fn tcp_socket(&self, domain: Domain) -> io::Result<OwnedFd> {
-        helper::run(self.job(domain)).blocking_recv().unwrap_or_else(|_| Err(helper::ended()))
+        self.socket(domain, Type::STREAM)
     }
 
     /// As [`Self::tcp_socket`], for asynchronous code.
@@ -47,17 +50,29 @@ impl NetNs {
     /// # Errors
     /// The same.
     pub async fn tcp_socket_async(&self, domain: Domain) -> io::Result<OwnedFd> {
-        helper::run(self.job(domain)).await.unwrap_or_else(|_| Err(helper::ended()))
+        helper::run(self.job(domain, Type::STREAM)).await.unwrap_or_else(|_| Err(helper::ended()))
     }
 
-    fn job(&self, domain: Domain) -> helper::Job {
-        helper::Job { netns: self.0.clone(), domain }
+    /// As [`Self::tcp_socket`], for datagrams.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn udp_socket(&self, domain: Domain) -> io::Result<OwnedFd> {
+        self.socket(domain, Type::DGRAM)
+    }
+
+    fn socket(&self, domain: Domain, kind: Type) -> io::Result<OwnedFd> {
+        helper::run(self.job(domain, kind)).blocking_recv().unwrap_or_else(|_| Err(helper::ended()))
+    }
+
+    fn job(&self, domain: Domain, kind: Type) -> helper::Job {
+        helper::Job { netns: self.0.clone(), domain, kind }
     }
 }
 
 /// The socket as `tokio` and `std` want it.
-fn new_socket(domain: Domain) -> io::Result<OwnedFd> {
-    Socket::new(domain, Type::STREAM.nonblocking().cloexec(), None).map(OwnedFd::from)
+fn new_socket(domain: Domain, kind: Type) -> io::Result<OwnedFd> {
+    Socket::new(domain, kind.nonblocking().cloexec(), None).map(OwnedFd::from)
 }
 
 #[cfg(test)]

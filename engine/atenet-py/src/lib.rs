@@ -1,5 +1,6 @@
 //! `atenet._engine`.
 mod api_front;
+mod capture;
 mod errors;
 mod extproc;
 mod logging;
@@ -16,6 +17,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("EngineError", m.py().get_type::<errors::EngineError>())?;
     logging::register(m)?;
     api_front::register(m)?;
+    capture::register(m)?;
     extproc::register(m)?;
     names::register(m)?;
     policy::register(m)?;

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import click
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 
 from atenet import daemon, flags
-from atenet._engine import EngineError, Tunnel, socket_in_netns
+from atenet._engine import EngineError, Tunnel, log_to_stderr, socket_in_netns
 from atenet.errors import AteError
 from atenet.gvisor import find_runsc
 from atenet.identity.public_roots import public_roots
 from atenet.identity.spiffe import pod_id
+from atenet.pages import Page, PageServer, Query
 from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
 from atenet.rpc.unix import serve_unix
+from atenet.worker.egress import EngineCapture, NodeAgent, WorkerEgress, capture_config
 from atenet.worker.egress.sandbox_trust import SandboxTrust
 from atenet.worker.ingress import TunnelIngress, tunnel_config
-from atenet.worker.network import PairPool, clear_leftovers, hold_prefix
+from atenet.worker.network import (
+    Capturing,
+    PairPool,
+    clear_leftovers,
+    hold_prefix,
+    own_addresses,
+)
 from atenet.worker.registration import Registration, new_epoch
 from atenet.worker.sandbox import (
     Cgroups,
@@ -56,6 +65,7 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
     """Runs the worker until `stop` is set. Raises AteError when it cannot start."""
     if os.geteuid() != 0:
         raise AteError("a worker needs root", hint="start it with sudo, or as a privileged pod")
+    log_to_stderr(settings.name, settings.log_level)
     # These threads live as long as the process: actors die with the thread that started them.
     threads = ThreadPoolExecutor(settings.slots + _SPARE_THREADS, thread_name_prefix="worker")
     async with AsyncExitStack() as stack:
@@ -65,10 +75,13 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
         sandboxes = await _clean_start(settings, threads)
         stack.push_async_callback(asyncio.to_thread, _clear, sandboxes)
         ingress, bound = await stack.enter_async_context(_tunnel(settings, threads))
-        networks = PairPool(settings.net_prefix, settings.network_pool, threads)
+        capture = await stack.enter_async_context(_capture(settings, threads))
+        egress = await stack.enter_async_context(_egress(settings, capture))
+        stats = _stats(settings, capture, stack)
+        networks = await _networks(settings, threads)
         stack.push_async_callback(networks.close)
         common = await stack.enter_async_context(_trust(settings))
-        supervisor, registration = _hosting(settings, networks, sandboxes, ingress, common)
+        supervisor, registration = _hosting(settings, networks, sandboxes, ingress, egress, common)
         stack.push_async_callback(registration.close)
         await stack.enter_async_context(
             serve_unix(
@@ -79,10 +92,11 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
             )
         )
         networks.fill()
-        async with _watched(registration.run(), stop):
+        loops = {"registration with the node agent": registration.run()}
+        async with _watched(loops | {"the watch over egress policies": egress.run()}, stop):
             await _first(registration.accepted.wait(), stop.wait())
             if registration.accepted.is_set():
-                daemon.announce_ready(settings.ready_file, {"atunnel": bound})
+                daemon.announce_ready(settings.ready_file, {"atunnel": bound, **stats})
             await stop.wait()
             await supervisor.close()
             await _last_beat(registration)
@@ -163,11 +177,54 @@ async def _trust(settings: WorkerSettings) -> AsyncIterator[Common]:
         await asyncio.gather(following, return_exceptions=True)
 
 
+@asynccontextmanager
+async def _capture(
+    settings: WorkerSettings, threads: ThreadPoolExecutor
+) -> AsyncIterator[EngineCapture]:
+    capture = await asyncio.to_thread(EngineCapture, capture_config(settings), threads)
+    try:
+        yield capture
+    finally:
+        await capture.close()
+
+
+@asynccontextmanager
+async def _egress(settings: WorkerSettings, capture: EngineCapture) -> AsyncIterator[WorkerEgress]:
+    agent = NodeAgent(settings.atelet_socket)
+    try:
+        yield WorkerEgress(agent, capture, policy_refresh=settings.policy_refresh)
+    finally:
+        await agent.close()
+
+
+def _stats(
+    settings: WorkerSettings, capture: EngineCapture, stack: AsyncExitStack
+) -> dict[str, str]:
+    """Where the numbers are shown, if anywhere."""
+    if settings.stats_listen is None:
+        return {}
+
+    def shown(_: Query) -> Page:
+        return Page(capture.metrics(), content_type=CONTENT_TYPE_LATEST)
+
+    pages = PageServer("--stats-listen", settings.stats_listen, {"/metrics": shown})
+    return {"stats": str(stack.enter_context(pages).address)}
+
+
+async def _networks(settings: WorkerSettings, threads: ThreadPoolExecutor) -> PairPool:
+    own = await asyncio.to_thread(own_addresses)
+    capturing = Capturing(
+        settings.capture_port, (*(ip for ip in settings.ip if ":" not in ip), *own)
+    )
+    return PairPool(settings.net_prefix, settings.network_pool, threads, capturing)
+
+
 def _hosting(
     settings: WorkerSettings,
     networks: PairPool,
     sandboxes: tuple[Sandbox, ...],
     ingress: TunnelIngress,
+    egress: WorkerEgress,
     common: Common,
 ) -> tuple[Supervisor, Registration]:
     supervisor = Supervisor(
@@ -175,6 +232,7 @@ def _hosting(
             networks=networks,
             sandboxes={sandbox.sandbox_class: sandbox for sandbox in sandboxes},
             ingress=ingress,
+            egress=egress,
             make_socket=socket_in_netns,
             stop_wait=settings.stop_wait,
         ),
@@ -211,17 +269,22 @@ def _record(settings: WorkerSettings, sandboxes: tuple[Sandbox, ...]) -> ateapi_
 
 
 @asynccontextmanager
-async def _watched(loop: Coroutine[Any, Any, None], stop: daemon.Stop) -> AsyncIterator[None]:
-    """Runs it beside the body. Should it ever end by itself, the worker stops and says why."""
-    task = asyncio.ensure_future(loop)
-    task.add_done_callback(lambda _: stop.set())
+async def _watched(
+    loops: Mapping[str, Coroutine[Any, Any, None]], stop: daemon.Stop
+) -> AsyncIterator[None]:
+    """Runs them beside the body. Should one ever end by itself, the worker stops and says why."""
+    tasks = {what: asyncio.ensure_future(loop) for what, loop in loops.items()}
+    for task in tasks.values():
+        task.add_done_callback(lambda _: stop.set())
     try:
         yield
     finally:
-        task.cancel()
-        (outcome,) = await asyncio.gather(task, return_exceptions=True)
-    if not isinstance(outcome, asyncio.CancelledError):
-        raise AteError(f"registration with the node agent ended: {outcome!r}")
+        for task in tasks.values():
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks.values(), return_exceptions=True)
+    for what, outcome in zip(tasks, outcomes, strict=True):
+        if not isinstance(outcome, asyncio.CancelledError):
+            raise AteError(f"{what} ended: {outcome!r}")
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:

@@ -13,6 +13,7 @@ import grpc.aio
 from atenet.errors import AteError
 from atenet.gvisor import Runtime
 from atenet.proto import ateapi_pb2, ateworker_pb2, ateworker_pb2_grpc
+from atenet.worker.egress import EgressUnavailableError
 from atenet.worker.ingress import Incarnation
 from atenet.worker.sandbox import (
     FreezeUnavailableError,
@@ -41,6 +42,7 @@ _CODES: tuple[tuple[type[AteError], grpc.StatusCode], ...] = (
     (FullError, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (NotHostedError, grpc.StatusCode.NOT_FOUND),
     (DrainingError, grpc.StatusCode.UNAVAILABLE),
+    (EgressUnavailableError, grpc.StatusCode.UNAVAILABLE),
     (StartAbortedError, grpc.StatusCode.UNAVAILABLE),
     (MemoryNotSavedError, grpc.StatusCode.DATA_LOSS),
     (MemoryUnusableError, grpc.StatusCode.DATA_LOSS),
@@ -60,7 +62,12 @@ class WorkerService(ateworker_pb2_grpc.WorkerServicer):
             directory = _absolute("actor_dir", request.actor_dir)
             memory = _memory(request.memory) if request.HasField("memory") else None
             timings = await self._supervisor.run(
-                actor, request.template, directory, memory, golden=request.golden
+                actor,
+                request.template,
+                directory,
+                memory,
+                golden=request.golden,
+                gateway=request.egress_gateway.address or None,
             )
         return ateworker_pb2.RunWorkloadResponse(timings=timings)
 

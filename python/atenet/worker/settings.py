@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet._engine import check_name
+from atenet.address import Address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.identity.spiffe import EGRESS_SERVER_NAME
-from atenet.worker.egress.resolv_conf import resolver_address
 from atenet.worker.network import check_prefix
+from atenet.worker.resolv_conf import resolver_address
 
 __all__ = ["DNS_ANSWERS", "SANDBOXES", "WorkerSettings"]
 
@@ -95,6 +96,11 @@ class WorkerSettings:
         "Resolver for --dns-answers=upstream, an address or address:port. Repeatable. "
         "Default: the name servers of /etc/resolv.conf.",
         default=(),
+    )
+    stats_listen: Address | None = flag(
+        "Where to serve /metrics over plain HTTP, host:port. Default: nowhere.",
+        default=None,
+        kind=Address.parse,
     )
     policy_refresh: float = flag(
         "How often actors' egress policies are looked at again, for the DNS relays.",

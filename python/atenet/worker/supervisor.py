@@ -93,14 +93,16 @@ class Supervisor:
         memory: Memory | None = None,
         *,
         golden: bool = False,
+        gateway: str | None = None,
     ) -> atelet_pb2.StartTimings:
         """Starts the actor and opens its ingress; an actor that is here already is left alone.
 
-        `memory`: it goes on from there; `golden`: it gets neither name nor ingress. Raises AteError:
+        `memory`: it goes on from there; `golden`: it gets neither name nor ingress, nor egress;
+        `gateway`: the egress gateway's host:port, None: it reaches nothing outside. Raises AteError:
         InvalidTemplateError, FullError, DrainingError, MemoryUnusableError, or why it did not start.
         """
         return await self._operations.detached(
-            self._run(actor, template, actor_dir, memory, golden=golden)
+            self._run(actor, template, actor_dir, memory, golden=golden, gateway=gateway)
         )
 
     async def checkpoint(
@@ -171,6 +173,7 @@ class Supervisor:
         memory: Memory | None,
         *,
         golden: bool,
+        gateway: str | None,
     ) -> atelet_pb2.StartTimings:
         async with self._operations.lock(actor.uid):
             here = self._workloads.get(actor.uid)
@@ -193,7 +196,7 @@ class Supervisor:
                 await here.stop(grace=0)  # an earlier stop failed half-way
             if here is None and len(self._workloads) >= self.slots:
                 raise FullError(f"all {self.slots} slots of this worker are taken")
-            workload = Workload(actor, order, sandbox, self._parts, self._on_exit)
+            workload = Workload(actor, order, sandbox, self._parts, self._on_exit, gateway=gateway)
             self._workloads[actor.uid] = workload
             try:
                 await workload.start()

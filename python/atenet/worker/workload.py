@@ -7,12 +7,14 @@ import enum
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from atenet.errors import AteError
 from atenet.proto import ateapi_pb2, atelet_pb2
+from atenet.worker.egress import Egress
 from atenet.worker.ingress import Incarnation, Ingress
 from atenet.worker.network import NetworkPair, PairPool
 from atenet.worker.probe import Probe, SocketMaker, plan_probes, wait_ready
@@ -56,6 +58,7 @@ class Parts:
     networks: PairPool
     sandboxes: Mapping[str, Sandbox]  # by class
     ingress: Ingress
+    egress: Egress
     make_socket: SocketMaker
     stop_wait: float
 
@@ -107,7 +110,10 @@ class Workload:
         sandbox: Sandbox,
         parts: Parts,
         on_exit: Callable[[Workload], None],
+        *,
+        gateway: str | None = None,
     ) -> None:
+        """`gateway`: the egress gateway's host:port; None: the actor reaches nothing outside."""
         self.actor = actor
         self.state = State.STARTING
         self.timings = atelet_pb2.StartTimings()
@@ -116,12 +122,14 @@ class Workload:
         self._sandbox = sandbox
         self._parts = parts
         self._on_exit = on_exit
+        self._gateway = gateway
         self._network: NetworkPair | None = None
         self._group: SandboxGroup | None = None
         self._aborted = asyncio.Event()
 
     async def start(self) -> None:
-        """Network, sandbox, readiness, ingress, in this order. Raises AteError.
+        """Network, egress, sandbox, readiness, ingress, in this order: a booting actor may need to
+        reach something, and nobody may reach it before it is ready. Raises AteError.
 
         Never cancelled: whoever wants it to end calls `abort`.
         """
@@ -129,6 +137,9 @@ class Workload:
         try:
             self._network = await self._parts.networks.acquire()
             self.timings.network_ms = clock.lap()
+            if not self._order.golden:  # who is nobody has no policy
+                await self._parts.egress.open(self.actor, self._network.gateway_path, self._gateway)
+            self.timings.egress_ms = clock.lap()
             self._group = await self._sandbox.start(self._launch(self._network))
             self.timings.sandbox_ms = clock.lap()
             await self._until_ready(self._group, self._network)
@@ -161,6 +172,7 @@ class Workload:
         except BaseException:
             await self._open(network)
             raise
+        self._parts.egress.hold(self.actor)
         self.state = State.PAUSED
 
     async def save(self, directory: Path, grace: float) -> None:
@@ -184,22 +196,23 @@ class Workload:
         assert group is not None
         assert network is not None
         await group.thaw()
+        self._parts.egress.resume(self.actor)
         await self._open(network)
         self.state = State.READY
 
     async def stop(self, *, grace: float, wait: float | None = None) -> None:
-        """Closes ingress (running tunnels have `grace` seconds), ends the actor, removes its
+        """Closes ingress (running tunnels have `grace` seconds), ends the actor, its egress and its
         network. What is left are its durable directories and logs. Repeatable."""
         self.state = State.STOPPING
-        try:
+        async with AsyncExitStack() as undo:
+            if self._network is not None:
+                undo.push_async_callback(self._parts.networks.release, self._network)
+            # What it says while it stops may still go out.
+            undo.push_async_callback(self._parts.egress.close, self.actor)
+            if self._group is not None:
+                last = self._parts.stop_wait if wait is None else wait
+                undo.push_async_callback(self._group.stop, last)
             await self._parts.ingress.deactivate(self.actor, grace)
-        finally:
-            try:
-                if self._group is not None:
-                    await self._group.stop(self._parts.stop_wait if wait is None else wait)
-            finally:
-                if self._network is not None:
-                    await self._parts.networks.release(self._network)
         self._group = self._network = None
 
     @property

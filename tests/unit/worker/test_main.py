@@ -244,5 +244,5 @@ async def test_a_worker_that_can_no_longer_register_stops_and_says_why() -> None
 
     stop = asyncio.Event()
     with pytest.raises(AteError, match="no more heartbeats"):
-        async with _watched(broken(), stop):
+        async with _watched({"the registration": broken()}, stop):
             await stop.wait()

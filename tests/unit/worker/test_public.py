@@ -7,12 +7,14 @@ from atenet.worker import network, sandbox
 def test_the_worker_packages_show_what_others_use() -> None:
     assert sorted(network.__all__) == [
         "ACTOR_ADDRESS",
+        "Capturing",
         "GATEWAY_ADDRESS",
         "NetworkPair",
         "PairPool",
         "check_prefix",
         "clear_leftovers",
         "hold_prefix",
+        "own_addresses",
     ]
     assert sorted(sandbox.__all__) == [
         "Bind",

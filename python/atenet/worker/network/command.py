@@ -11,8 +11,8 @@ __all__ = ["run"]
 _TIMEOUT_SECONDS = 10.0
 
 
-def run(arguments: list[str], text: str) -> None:
-    """Raises AteError with the tool's own words when it fails."""
+def run(arguments: list[str], text: str) -> str:
+    """What it printed. Raises AteError with the tool's own words when it fails."""
     try:
         done = subprocess.run(
             arguments,
@@ -32,3 +32,4 @@ def run(arguments: list[str], text: str) -> None:
     if done.returncode != 0:
         words = " ".join((done.stderr or done.stdout).split())
         raise AteError(f"{' '.join(arguments)} failed: {words}")
+    return done.stdout

@@ -1,4 +1,4 @@
-"""One activation's network: two namespaces, a veth between them, and no way out."""
+"""One activation's network: two namespaces, a veth between them, and no way out but the capture."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet.worker.network import command, firewall, netns
+from atenet.worker.network.firewall import Capturing
 
 __all__ = ["ACTOR_ADDRESS", "GATEWAY_ADDRESS", "NetworkPair", "build", "demolish"]
 
@@ -52,8 +53,11 @@ class NetworkPair:
         return netns.path_of(self.gateway)
 
 
-def build(name: str) -> NetworkPair:
-    """Makes the pair. Blocks for some ms. Raises AteError and leaves nothing when a step fails."""
+def build(name: str, capturing: Capturing | None = None) -> NetworkPair:
+    """Makes the pair. Blocks for some ms. Raises AteError and leaves nothing when a step fails.
+
+    While nobody listens on the capture port, and on port 53, what is sent there is refused.
+    """
     pair = NetworkPair(name)
     try:
         with netns.own_namespace_kept():
@@ -62,7 +66,8 @@ def build(name: str) -> NetworkPair:
             netns.create(pair.gateway)
             _configure(_SEALED)
             command.run(["ip", "-batch", "-"], _gateway_links(pair))
-            firewall.load(firewall.closed(_GATEWAY_LINK, GATEWAY_ADDRESS))
+            ends = (_GATEWAY_LINK, ACTOR_ADDRESS, GATEWAY_ADDRESS)
+            firewall.load(firewall.rules(*ends, capturing or Capturing()))
             netns.enter(pair.runtime)
             command.run(["ip", "-batch", "-"], _actor_links())
     except BaseException:

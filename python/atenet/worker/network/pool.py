@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 
 from atenet.errors import AteError
 from atenet.worker.network import pair as pairs
+from atenet.worker.network.firewall import Capturing
 from atenet.worker.network.pair import NetworkPair
 
 __all__ = ["PairPool"]
@@ -20,11 +21,15 @@ _log = logging.getLogger(__name__)
 class PairPool:
     """Hands out pairs and makes new ones behind the caller's back; each serves one activation.
 
-    `prefix`: starts the name of every namespace; `size`: how many are kept ready (0 = none).
+    `prefix`: starts the name of every namespace; `size`: how many are kept ready (0 = none);
+    `capturing`: what becomes of the actors' connections.
     """
 
-    def __init__(self, prefix: str, size: int, threads: Executor) -> None:
+    def __init__(
+        self, prefix: str, size: int, threads: Executor, capturing: Capturing | None = None
+    ) -> None:
         self._prefix = prefix
+        self._capturing = capturing
         self._size = size
         self._threads = threads
         self._ready: deque[NetworkPair] = deque()
@@ -65,7 +70,9 @@ class PairPool:
     async def _build(self) -> None:
         name = self._prefix + secrets.token_hex(4)
         loop = asyncio.get_running_loop()
-        self._ready.append(await loop.run_in_executor(self._threads, pairs.build, name))
+        self._ready.append(
+            await loop.run_in_executor(self._threads, pairs.build, name, self._capturing)
+        )
 
 
 def _report(task: asyncio.Task[None]) -> None:

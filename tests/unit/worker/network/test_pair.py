@@ -142,3 +142,39 @@ def test_demolishing_twice_is_fine(prefix: str) -> None:
     made = build(f"{prefix}4")
     demolish(made)
     demolish(made)
+
+
+def tracked(namespace: str) -> int:
+    return int(inside(namespace, "cat", "/proc/sys/net/netfilter/nf_conntrack_count"))
+
+
+def test_requests_to_the_actor_cost_no_tracking_and_captured_connections_do(
+    pair: NetworkPair,
+) -> None:
+    import socket
+
+    from atenet._engine import socket_in_netns
+
+    def made(namespace: str) -> socket.socket:
+        sock = socket.socket(fileno=socket_in_netns(str(netns.path_of(namespace))))
+        sock.settimeout(5)
+        return sock
+
+    with made(pair.runtime) as actor, made(pair.gateway) as request:
+        actor.bind(("169.254.17.2", 80))
+        actor.listen()
+        request.connect(("169.254.17.2", 80))
+        accepted, _ = actor.accept()
+        with accepted:
+            request.sendall(b"question")
+            assert accepted.recv(100) == b"question"
+            accepted.sendall(b"answer")
+            assert request.recv(100) == b"answer"
+        assert tracked(pair.gateway) == 0
+    with made(pair.gateway) as capture, made(pair.runtime) as dialling:
+        capture.bind(("169.254.17.1", 15001))
+        capture.listen()
+        dialling.connect(("203.0.113.9", 443))
+        accepted, _ = capture.accept()
+        accepted.close()
+        assert tracked(pair.gateway) == 1

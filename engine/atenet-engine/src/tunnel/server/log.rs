@@ -17,7 +17,7 @@ pub(super) struct Record {
 pub(super) fn opened(tunnel: &Tunnel, router: SocketAddr, port: u16) -> Record {
     let target = &tunnel.activation().target;
     tunnel.opened();
-    tracing::info!(actor = %target.actor, uid = %target.uid, port, %router, "tunnel opened");
+    tracing::debug!(actor = %target.actor, uid = %target.uid, port, %router, "tunnel opened");
     Record { router, port, since: Instant::now() }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn declined(router: SocketAddr, decline: Decline) {
 impl Record {
     pub(super) fn closed(self, tunnel: &Tunnel, ending: Ending) {
         let target = &tunnel.activation().target;
-        tracing::info!(
+        tracing::debug!(
             actor = %target.actor,
             uid = %target.uid,
             port = self.port,

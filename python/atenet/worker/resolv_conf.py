@@ -1,10 +1,10 @@
-"""Name servers: what the node's resolv.conf says, and what an actor's does. Pure: text in, text out."""
+"""The node's resolvers, as its resolv.conf or a flag names them. Pure: text in, text out."""
 
 from __future__ import annotations
 
 import ipaddress
 
-__all__ = ["for_actor", "name_servers", "resolver_address"]
+__all__ = ["name_servers", "resolver_address"]
 
 _PORT = 53
 
@@ -31,12 +31,6 @@ def name_servers(resolv_conf: str) -> list[str]:
             except ValueError:
                 continue
     return found
-
-
-def for_actor(relay: str) -> str:
-    """An actor's resolv.conf: one resolver, and no search list, which would ask for names that
-    nobody meant. `single-request-reopen` is not needed: the relay answers both families at once."""
-    return f"nameserver {relay}\noptions timeout:3 attempts:2\n"
 
 
 def _join(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:

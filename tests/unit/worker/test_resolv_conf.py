@@ -1,5 +1,5 @@
 import pytest
-from atenet.worker.egress import resolv_conf
+from atenet.worker import resolv_conf
 
 NODE = """# made by somebody
 search example.org
@@ -13,12 +13,6 @@ options ndots:5
 
 def test_the_nodes_resolvers_are_read_in_their_order() -> None:
     assert resolv_conf.name_servers(NODE) == ["10.0.0.2:53", "[fe80::1]:53"]
-
-
-def test_an_actor_has_one_resolver_and_searches_nowhere() -> None:
-    text = resolv_conf.for_actor("169.254.17.1")
-    assert resolv_conf.name_servers(text) == ["169.254.17.1:53"]
-    assert "search" not in text
 
 
 @pytest.mark.parametrize(
