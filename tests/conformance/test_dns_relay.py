@@ -331,7 +331,7 @@ async def test_a_changed_policy_holds_for_the_next_question(actor: CapturedActor
 
 @pytest.mark.conformance("E-23")
 async def test_a_policy_that_nobody_confirms_is_soon_not_known() -> None:
-    with captured_worker(None, dns={"policy_max_age_ms": 300}) as worker:
+    with captured_worker(None, dns={"policy_max_age_ms": 1500}) as worker:
         made = worker.actor()
         made.open(None)
         with Stub(made) as stub:
@@ -340,7 +340,7 @@ async def test_a_policy_that_nobody_confirms_is_soon_not_known() -> None:
             assert (unknown.code, unknown.error) == (dns.SERVFAIL, 14)  # not ready
             made.allow(ALLOWED)
             for _ in range(4):
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.5)
                 made.engine.confirm_policy(made.uid)
             assert (await stub.ask(asked)).addresses
             began = time.monotonic()
@@ -349,7 +349,7 @@ async def test_a_policy_that_nobody_confirms_is_soon_not_known() -> None:
                 return (await stub.ask(asked)).code == dns.SERVFAIL
 
             await eventually(unknown_again)
-            assert 0.2 < time.monotonic() - began < 1
+            assert 1 < time.monotonic() - began < 5
 
 
 @pytest.mark.conformance("E-23")

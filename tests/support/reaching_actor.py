@@ -48,6 +48,11 @@ def command(boot: str = "") -> list[str]:
     return ["/usr/bin/python3", "-c", PROGRAM, boot]
 
 
+def program(boot: str = "") -> str:
+    """The same as a file's content."""
+    return PROGRAM.replace("sys.argv[1]", repr(boot))
+
+
 async def told(gateway: Path, code: str) -> dict[str, Any]:
     """{out} or {error, errno, text}."""
     body = (FETCH + code).encode()

@@ -133,7 +133,7 @@ async def test_nothing_is_asked_for_a_frozen_actor_and_all_that_is_due_afterward
     await asyncio.sleep(2.5)
     assert len(agent.requests) == 1
     credential.resume()
-    await eventually(lambda: len(told(capture)) == 2, seconds=1)
+    await eventually(lambda: len(told(capture)) == 2, seconds=5)
 
 
 async def test_a_thaw_before_its_time_asks_for_nothing(
