@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from atenet.local.demo import checks
+from atenet.local.demo import checks, egress
 from atenet.local.demo.report import Report, require
 from atenet.local.demo.software import find_software
 from atenet.local.demo.world import World, left_behind, running_world
@@ -19,6 +19,7 @@ _CHECKS: tuple[tuple[str, Callable[[World], str]], ...] = (
     ("fifty requests at a sleeping actor, one resume", checks.burst),
     ("httpbin, from PyPI, answers", checks.httpbin),
     ("datasette, from PyPI, answers", checks.datasette),
+    *egress.CHECKS,
     ("suspended, back on another worker, file intact", checks.another_worker),
     ("full pool: a request waits for a slot", checks.parked),
     ("full pool: the waiting budget runs out", checks.budget_runs_out),

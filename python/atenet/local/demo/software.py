@@ -18,17 +18,18 @@ _ENV = "/opt/demo"
 class Software:
     """Where the software is on this machine, and the templates that run it."""
 
-    def __init__(self, environment: Path, counter: Path) -> None:
+    def __init__(self, environment: Path, counter: Path, egress: Path) -> None:
         self.environment = environment
         self.counter = counter
+        self.egress = egress
 
     @property
     def host_paths(self) -> tuple[Path, ...]:
         """What workers must be allowed to mount."""
-        return self.environment, self.counter
+        return self.environment, self.counter, self.egress
 
     def templates(self) -> list[pb.ActorTemplate]:
-        return [self._counter(), self._httpbin(), self._datasette()]
+        return [self._counter(), self._prober(), self._httpbin(), self._datasette()]
 
     def _counter(self) -> pb.ActorTemplate:
         container = pb.Container(
@@ -46,6 +47,16 @@ class Software:
             pb.Volume(name="data", durable_dir=pb.DurableDirVolume()),
         ]
         return _template("counter", container, volumes)
+
+    def _prober(self) -> pb.ActorTemplate:
+        container = pb.Container(
+            name="prober",
+            command=["/usr/bin/python3", "-S", "/opt/egress/prober.py"],
+            wakeup_probe=pb.WakeupProbe(tcp_port=80, timeout_seconds=20),
+            mounts=[pb.VolumeMount(volume="code", path="/opt/egress", read_only=True)],
+        )
+        code = pb.Volume(name="code", host_path=pb.HostPathVolume(path=str(self.egress)))
+        return _template("prober", container, [code])
 
     def _httpbin(self) -> pb.ActorTemplate:
         words = ["gunicorn", "--bind", "0.0.0.0:80", "--threads", "8", "httpbin:app"]
@@ -81,8 +92,13 @@ def _template(name: str, container: pb.Container, volumes: list[pb.Volume]) -> p
 
 def find_software() -> Software:
     """In the source tree that this package is installed from. Raises AteError."""
-    found = Software(_TOP / "build" / "demo", _TOP / "examples" / "counter")
-    for path in (found.environment / "bin" / "python", found.counter / "counter.py"):
+    examples = _TOP / "examples"
+    found = Software(_TOP / "build" / "demo", examples / "counter", examples / "egress")
+    for path in (
+        found.environment / "bin" / "python",
+        found.counter / "counter.py",
+        found.egress / "prober.py",
+    ):
         if not path.exists():
             raise AteError(
                 f"the demo's software is not set up: {path} is missing",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
+import ipaddress
 import re
 import shutil
 import ssl
@@ -24,6 +26,7 @@ from atenet.client.request import (
     exchange,
 )
 from atenet.errors import AteError
+from atenet.local.demo.origins import Origins, running_origins
 from atenet.local.demo.software import ATESPACE, Software
 from atenet.local.ports import beside_others
 from atenet.local.settings import LocalSettings
@@ -44,6 +47,7 @@ _ACTORS = {
     "burst": "counter",
     "httpbin": "httpbin",
     "datasette": "datasette",
+    "prober": "prober",
     **dict.fromkeys(FILLERS, "counter"),
 }
 
@@ -61,13 +65,17 @@ class Answer:
 class World:
     """A running system, its control plane and its router."""
 
-    def __init__(self, system: LocalSystem, ready: dict[str, Any], stub: ControlStub) -> None:
+    def __init__(
+        self, system: LocalSystem, ready: dict[str, Any], stub: ControlStub, origins: Origins
+    ) -> None:
         self.system = system
+        self.origins = origins
         self.ready = ready
         self.stub = stub
         self.router = address_of(ready, "router", "https")
         self.dataplane = str(ready["settings"]["dataplane"])
-        self._tls = ClientTls.of(system.layout)
+        self.denials = address_of(ready, "egress", "denials")
+        self.tls = ClientTls.of(system.layout)
         self._metrics = f"http://{address_of(ready, 'ateapi', 'stats')}/metrics"
 
     # ------------------------------------------------------------ requests
@@ -75,12 +83,12 @@ class World:
     def request(self, actor: str, path: str = "/", method: str = "GET", **more: Any) -> Answer:
         """One request over HTTPS on a connection of its own. `actor` is a name in the demo's atespace."""
         wanted = RouterRequest(actor=f"{ATESPACE}/{actor}", path=path, method=method, **more)
-        return Answer(exchange(self.router, wanted, self._tls, _TIMEOUT_SECONDS))
+        return Answer(exchange(self.router, wanted, self.tls, _TIMEOUT_SECONDS))
 
     @contextmanager
     def connection(self) -> Iterator[http.client.HTTPSConnection]:
         """A kept-alive HTTPS connection to the router."""
-        context = self._tls.context()
+        context = self.tls.context()
         host, _, port = self.router.rpartition(":")
         opened = _NamedConnection(host, int(port), context=context, timeout=_TIMEOUT_SECONDS)
         try:
@@ -101,6 +109,13 @@ class World:
         with calling("ateapi"):
             asked = pb.SuspendActorRequest(actor=_ref(name))
             self.stub.SuspendActor(asked, timeout=DEADLINE_SECONDS)
+
+    def set_policy(self, name: str, policy: pb.EgressPolicy) -> None:
+        """Gives an actor that has none its egress policy."""
+        policy.metadata.CopyFrom(pb.ResourceMetadata(atespace=ATESPACE, name="default"))
+        asked = pb.CreateActorEgressPolicyRequest(actor=_ref(name), egress_policy=policy)
+        with calling("ateapi"):
+            self.stub.CreateActorEgressPolicy(asked, timeout=DEADLINE_SECONDS)
 
     def worker_of(self, name: str) -> str:
         """The worker that hosts the actor; empty when it sleeps."""
@@ -167,12 +182,24 @@ def running_world(software: Software, *, dataplane: str, keep: bool) -> Iterator
             allow_host_path=software.host_paths,
         )
         settings = beside_others(wanted)
+        origins = stack.enter_context(running_origins(_beside(settings.address), home))
+        settings = dataclasses.replace(
+            settings,
+            egress_name_server=(origins.name_server,),
+            egress_allow_cidr=(origins.address,),
+            egress_origin_roots=origins.roots,
+        )
         system = LocalSystem(home)
         stack.callback(lambda: list(system.stop()))
         ready = list(system.start(settings))[-1]
         stub = stack.enter_context(control(home))
         _furnish(stub, software)
-        yield World(system, ready, stub)
+        yield World(system, ready, stub, origins)
+
+
+def _beside(address: str) -> str:
+    """The address before it: workers have the first ones of this network, control plane and router the last."""
+    return str(ipaddress.ip_address(address) - 1)
 
 
 def _furnish(stub: ControlStub, software: Software) -> None:
