@@ -1,8 +1,11 @@
 """Actors whose memory survives their sleep, through `ate` as a person uses it."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -100,6 +103,31 @@ async def test_a_killed_worker_costs_the_memory_and_leaves_nothing(ate: Ate) -> 
     ate.kill(worker)
     await eventually(lambda: ate.state("demo/two") == "SUSPENDED", 60)
     assert _ask(ate, "demo/two")["count"] == 0, "as after a power cut: files stay, memory is lost"
+
+
+def test_snapshots_are_listed_verified_and_collected(ate: Ate) -> None:
+    _ask(ate, "demo/one", add=True)
+    ate.good("actor", "suspend", "demo/one")
+    listed = ate.good("snapshot", "list", "-o", "json").json
+    assert ("demo/one", "referenced") in {(s["actor"], s["state"]) for s in listed}
+    assert ("demo/one", "good") in {
+        (s["actor"], s["state"]) for s in ate.good("snapshot", "verify", "-o", "json").json
+    }
+    found = next(s for s in listed if s["actor"] == "demo/one")
+    kept = Path(unquote(found["uri"].removeprefix("file://")))
+    orphan = kept.with_name("0" * 32)
+    shutil.copytree(kept, orphan)
+    assert ate.good("snapshot", "gc").out.splitlines()[-1].startswith("removed 0 snapshots")
+    dry = ate.good("snapshot", "gc", "--older-than", "0s", "--dry-run", "-o", "json").json
+    assert [s["uri"] for s in dry] == [f"file://{orphan}"]
+    assert orphan.exists()
+    ate.good("snapshot", "gc", "--older-than", "0s")
+    assert not orphan.exists()
+    archive = kept / "_memory.tar.zst"
+    archive.write_bytes(archive.read_bytes()[:-1])
+    assert ate("snapshot", "verify", "demo/one").code == 1
+    ate.good("actor", "delete", "demo/one")
+    ate.good("actor", "create", "demo/one", "-t", "memory")
 
 
 def test_doctor_says_what_is_here(ate: Ate) -> None:

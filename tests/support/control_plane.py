@@ -143,7 +143,7 @@ class ControlPlane:
             "store": self.store or str(self.root / "ate.db"),
             "front": self.front,
             "store_lease": self.store_lease,
-            "snapshots": self.snapshots or self.root / "snapshots",
+            "snapshots": str(self.snapshots or self.root / "snapshots"),
             "server_credential": self.identity.service_credential(
                 "ateapi", [spiffe.API_SERVER_NAME]
             ),

@@ -100,6 +100,7 @@ class Node:
     root: Path
     identity: LocalIdentity
     registrar: Registrar
+    snapshots: str = ""  # "": a directory below root
     workers: dict[str, RunningWorker] = field(default_factory=dict)
     atelet: Process | None = None
     stub: Any = None
@@ -118,7 +119,8 @@ class Node:
             *("--credential", str(self._agent_credential())),
             *("--trust", str(self.identity.trust("pod-identity"))),
             *("--api-roots", str(self.identity.trust("service-dns"))),
-            *("--state-dir", str(self.root / "node"), "--snapshots", str(self.root / "snapshots")),
+            *("--state-dir", str(self.root / "node")),
+            *("--snapshots", self.snapshots or str(self.root / "snapshots")),
             *("--socket", str(self.root / "atelet.sock"), "--worker-timeout", "4s"),
             *self.agent_flags,
         )
@@ -216,7 +218,8 @@ class Node:
         await self.stub.Terminate(atelet_pb2.TerminateRequest(handle=handle), timeout=60)
 
     def uri(self, uid: str, name: str | None = None) -> str:
-        return f"file://{self.root}/snapshots/team/{uid}/{name or secrets.token_hex(4)}"
+        store = self.snapshots or f"file://{self.root}/snapshots"
+        return f"{store}/team/{uid}/{name or secrets.token_hex(4)}"
 
     def volume(self, uid: str) -> Path:
         return self.root / "node" / "actors" / uid / "volumes" / "data"
@@ -275,7 +278,7 @@ async def _end(process: Process) -> None:
 
 
 @asynccontextmanager
-async def node(root: Path, *agent_flags: str) -> AsyncIterator[Node]:
+async def node(root: Path, *agent_flags: str, snapshots: str = "") -> AsyncIterator[Node]:
     """Ends every process and fails when one left namespaces behind after an orderly stop."""
     identity = LocalIdentity(root)
     identity.ensure()
@@ -287,7 +290,7 @@ async def node(root: Path, *agent_flags: str) -> AsyncIterator[Node]:
     )
     ateapi_pb2_grpc.add_WorkerServiceServicer_to_server(registrar, api.server)
     await api.server.start()
-    made = Node(root, identity, registrar, agent_flags=agent_flags)
+    made = Node(root, identity, registrar, snapshots=snapshots, agent_flags=agent_flags)
     made._api = api
     made._stack.push_async_callback(api.server.stop, 0)
     try:

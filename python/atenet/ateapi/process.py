@@ -37,6 +37,7 @@ from atenet.ateapi.workflows import Context, Operations
 from atenet.daemon import Stop, announce_ready
 from atenet.pages import Page, PageServer, Query
 from atenet.rpc import also_without_certificates
+from atenet.snapshots import open_objects
 
 __all__ = ["run", "serving"]
 
@@ -85,7 +86,7 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
 
 def _api(settings: Settings, store: Store, nodes: Nodes) -> Api:
     metrics = Metrics()
-    snapshots = SnapshotStore(settings.snapshots)
+    snapshots = SnapshotStore(open_objects(settings.snapshots))
     context = Context(
         store=store,
         nodes=nodes,

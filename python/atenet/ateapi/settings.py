@@ -12,6 +12,7 @@ from atenet.ateapi.roles import Role, parse_binding
 from atenet.ateapi.store.location import StoreLocation, store_location
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
+from atenet.snapshots.opening import SNAPSHOTS_HELP
 
 __all__ = ["KeySettings", "Settings", "StoreSettings"]
 
@@ -30,7 +31,7 @@ class Settings:
     """One control plane process. Durations are seconds."""
 
     store: str = flag(STORE_HELP)
-    snapshots: Path = flag("The directory that holds the snapshots.")
+    snapshots: str = flag(SNAPSHOTS_HELP)
     server_credential: Path = flag(
         "Key and chain shown to callers; carries this service's DNS name."
     )

@@ -1,7 +1,6 @@
 """The snapshot store as the control plane sees it: names, and removal.
 
-`file://<root>/<atespace>/<actor uid>/<snapshot id>`, one directory each. Node agents write and
-read them; only what no record names any more is removed here.
+Node agents write and read snapshots; only what no record names any more is removed here.
 """
 
 from __future__ import annotations
@@ -9,14 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
-import uuid
 from collections.abc import Callable
-from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
 
 from atenet.ateapi.store import BusyError, Store, Transaction
 from atenet.proto import ateapi_pb2 as pb
+from atenet.snapshots import ObjectStore, SnapshotUris
 
 __all__ = ["SnapshotStore", "Sweeper"]
 
@@ -26,37 +22,24 @@ _AGAIN_SECONDS = 60.0
 
 
 class SnapshotStore:
-    def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._uris = SnapshotUris(objects.url)
 
     def new_uri(self, meta: pb.ResourceMetadata) -> str:
         """A name that no snapshot has had."""
-        path = self.root / meta.atespace / meta.uid / uuid.uuid4().hex
-        return f"file://{quote(str(path))}"
-
-    def path_of(self, uri: str) -> Path | None:
-        """The snapshot's directory; None unless the URI has the shape that `new_uri` gives."""
-        parts = urlsplit(uri)
-        if parts.scheme != "file" or parts.netloc:
-            return None
-        path = Path(unquote(parts.path))
-        inside = path.is_relative_to(self.root) and ".." not in path.parts
-        return path if inside and len(path.relative_to(self.root).parts) == 3 else None
+        return self._uris.new(meta.atespace, meta.uid)
 
     def remove(self, uri: str) -> None:
-        """Removes the snapshot and what becomes empty above it; an absent one is fine.
+        """Removes the snapshot; an absent one is fine. Blocks.
 
-        Raises OSError when the files cannot be removed.
+        Raises OSError when it cannot be removed.
         """
-        path = self.path_of(uri)
-        if path is None:
+        key = self._uris.key(uri)
+        if key is None:
             _log.warning("not a snapshot of this store, left alone", extra={"uri": uri})
             return
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(path)
-        for parent in (path.parent, path.parent.parent):
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        self._objects.remove(key)
 
 
 class Sweeper:

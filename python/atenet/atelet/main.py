@@ -23,6 +23,7 @@ from atenet.identity.credential import Credential
 from atenet.proto import ateapi_pb2_grpc, atelet_pb2_grpc
 from atenet.rpc import MtlsServer, mtls_channel, mtls_server
 from atenet.rpc.unix import serve_unix
+from atenet.snapshots import open_objects
 
 __all__ = ["main", "serve"]
 
@@ -86,13 +87,10 @@ def _check_node(settings: AteletSettings) -> None:
 
 def _open(settings: AteletSettings) -> tuple[ActorFiles, SnapshotStore, Workers]:
     """Raises AteError naming the directory that cannot be used."""
-    try:
-        settings.snapshots.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as e:
-        raise AteError(f"--snapshots {settings.snapshots}: {e.strerror}") from e
+    snapshots = SnapshotStore(open_objects(settings.snapshots))
     files = ActorFiles(settings.state_dir / "actors")
     workers = Workers(settings.state_dir / "workers.json", silent_after=settings.worker_timeout)
-    return files, SnapshotStore(settings.snapshots), workers
+    return files, snapshots, workers
 
 
 @asynccontextmanager

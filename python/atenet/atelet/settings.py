@@ -10,6 +10,7 @@ from atenet.address import Address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.identity.spiffe import API_SERVER_NAME
+from atenet.snapshots.opening import SNAPSHOTS_HELP
 
 __all__ = ["AteletSettings"]
 
@@ -30,7 +31,7 @@ class AteletSettings:
     state_dir: Path = flag(
         "Directory for this node's files: actors' durable directories and logs are below it."
     )
-    snapshots: Path = flag("Directory of the snapshot store, shared with the control plane.")
+    snapshots: str = flag(SNAPSHOTS_HELP)
     socket: Path = flag("Unix socket to serve this node's workers on.")
     egress_gateway_address: str | None = flag(
         "Where the egress gateway is, host:port: workers are told with each start. Without it, "

@@ -10,11 +10,13 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+from atenet.snapshots import open_objects
 from atenet.worker.sandbox.gvisor.runsc import processes
 
 from tests.support.eventually import eventually
 from tests.support.gvisor_box import count, counter_template, runsc
 from tests.support.node import DATA, FULL, Node, node
+from tests.support.s3_server import s3_server
 
 UID = "0f0e0d0c-0000-4000-8000-000000000009"
 
@@ -39,6 +41,47 @@ async def staffed(root: None, tmp_path: Path) -> AsyncIterator[Node]:
             made.start_worker("worker-2", "--sandbox", "gvisor"),
         )
         yield made
+
+
+@pytest.fixture
+async def on_s3(
+    root: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Node, str]]:
+    """The same node with its snapshots in a real S3 server, and its store's URL."""
+    runsc()
+    with s3_server(tmp_path / "s3.log") as server:
+        for name, value in server.variables.items():
+            monkeypatch.setenv(name, value)
+        url = server.bucket("snapshots")
+        async with node(tmp_path, snapshots=url) as made:
+            await made.start_worker("worker-1", "--sandbox", "gvisor")
+            yield made, url
+
+
+async def test_memory_goes_on_from_an_object_store(on_s3: tuple[Node, str]) -> None:
+    node, url = on_s3
+    template, uri = counter_template(), node.uri(UID)
+    handle = node.handle("worker-1", UID)
+    await node.run(handle, template)
+    gateway = await node.gateway("worker-1")
+    assert await count(gateway) == "1"
+    await count(gateway, "/write/data/file")
+    await node.checkpoint_full(handle, uri, template)
+    store = open_objects(url)
+    files = sorted(found.key.rpartition("/")[2] for found in store.list())
+    assert files == ["_memory.tar.zst", "data.tar.zst", "manifest.json"]
+    await node.restore(handle, template, uri, FULL)
+    gateway = await node.gateway("worker-1")
+    assert await count(gateway) == "2"
+    assert await count(gateway, "/read/data/file") == "written"
+    await node.terminate(handle)
+    (manifest,) = (found.key for found in store.list() if found.key.endswith("manifest.json"))
+    content = store.get(manifest)
+    store.remove(manifest.rpartition("/")[0])
+    store.put(manifest, content)
+    refused = await _error(node.restore(handle, template, uri, FULL))
+    assert refused.code() is grpc.StatusCode.DATA_LOSS
+    assert "is missing" in (refused.details() or "")
 
 
 def _mine(uid: str = UID) -> list[int]:

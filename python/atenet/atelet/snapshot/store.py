@@ -1,7 +1,7 @@
-"""The snapshot store on a file system: `file://<root>/<atespace>/<actor uid>/<snapshot id>`.
+"""Snapshots in a store: `<store>/<atespace>/<actor uid>/<snapshot id>/<archive or manifest>`.
 
-Each volume's archive is written and synced, then the manifest. A crash at any point leaves either
-a whole snapshot or a directory without a manifest, which is nothing.
+Each archive is written and is durable, then the manifest. A crash at any point leaves either a whole
+snapshot or objects without a manifest, which are nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import hashlib
 import os
 import shutil
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
-from urllib.parse import unquote, urlsplit
 
 import zstandard
 
@@ -32,12 +31,13 @@ from atenet.atelet.snapshot.manifest import (
 )
 from atenet.errors import AteError
 from atenet.gvisor import Runtime
+from atenet.snapshots import ObjectStore, SnapshotUris
 
 __all__ = ["SnapshotStore"]
 
 # Fast above all: an actor is not suspended until this is done.
 _LEVEL = 1
-_DEPTH = 3
+_READ_BYTES = 1024 * 1024
 # What unpacking something else than what was written can come to. A full or failing disk is not.
 _DAMAGE = (
     zstandard.ZstdError,
@@ -53,16 +53,17 @@ _DAMAGE = (
 class SnapshotStore:
     """Every method blocks: call it on a thread."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root.absolute()
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._uris = SnapshotUris(objects.url)
 
     def find(self, uri: str) -> Manifest | None:
         """The manifest of a committed snapshot. Raises SnapshotDamagedError."""
-        file = self._directory(uri) / FILE_NAME
         try:
-            return Manifest.decode(file.read_bytes(), str(file))
+            content = self._objects.get(f"{self._key(uri)}/{FILE_NAME}")
         except FileNotFoundError:
             return None
+        return Manifest.decode(content, f"{uri}/{FILE_NAME}")
 
     def save(
         self,
@@ -74,24 +75,19 @@ class SnapshotStore:
         """Stores the directories under `uri`; when it returns they survive a power cut.
 
         `described`: the manifest without volumes and memory; `memory`: directory of the image, and
-        what it depends on. Raises OSError when the store cannot take it.
+        what it depends on. Raises OSError when the store cannot take it; then nothing is left there.
         """
-        directory = self._directory(uri)
-        _make_durable(directory)
+        key = self._key(uri)
         try:
-            entries = tuple(_save_volume(directory, name, path) for name, path in volumes.items())
-            image = None if memory is None else _save_memory(directory, *memory)
+            entries = tuple(self._save_volume(key, name, path) for name, path in volumes.items())
+            image = None if memory is None else self._save_memory(key, *memory)
+            manifest = replace(described, volumes=entries, memory=image)
+            self._objects.put(f"{key}/{FILE_NAME}", manifest.encode())
         except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                self._objects.remove(key)
             raise
-        manifest = replace(described, volumes=entries, memory=image)
-        partial = directory / f"{FILE_NAME}.partial"
-        with partial.open("wb") as file:
-            file.write(manifest.encode())
-            _sync(file)
-        partial.replace(directory / FILE_NAME)
-        _sync_directory(directory)
-        self._drop_unfinished(directory)
+        self._drop_unfinished(key)
         return manifest
 
     def load(self, uri: str, into: Path, memory: Path | None = None) -> Manifest:
@@ -100,9 +96,7 @@ class SnapshotStore:
         `memory`: an empty directory for the image, if there is one. Raises SnapshotMissingError,
         SnapshotDamagedError, OSError.
         """
-        manifest = self.find(uri)
-        if manifest is None:
-            raise SnapshotMissingError(f"there is no snapshot {uri}")
+        manifest = self._committed(uri)
         partial = into.with_name(f"{into.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         try:
@@ -110,41 +104,94 @@ class SnapshotStore:
             for entry in manifest.volumes:
                 target = partial / entry.name
                 target.mkdir(mode=0o700)
-                _load(self._directory(uri) / entry.file, entry.sha256, target)
+                self._load(uri, entry.file, entry.sha256, target)
             if memory is not None and manifest.memory is not None:
-                image = manifest.memory
-                _load(self._directory(uri) / image.file, image.sha256, memory)
+                self._load(uri, manifest.memory.file, manifest.memory.sha256, memory)
             partial.rename(into)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         return manifest
 
-    def _directory(self, uri: str) -> Path:
+    def verify(self, uri: str) -> Manifest:
+        """Reads all of it. Raises SnapshotMissingError, SnapshotDamagedError, OSError."""
+        manifest = self._committed(uri)
+        parts = [(entry.file, entry.sha256) for entry in manifest.volumes]
+        if manifest.memory is not None:
+            parts.append((manifest.memory.file, manifest.memory.sha256))
+        for file, sha256 in parts:
+            with self._reading(uri, file) as counted:
+                counted.exhaust()
+            counted.check(sha256, f"{uri}/{file}")
+        return manifest
+
+    def _committed(self, uri: str) -> Manifest:
+        manifest = self.find(uri)
+        if manifest is None:
+            raise SnapshotMissingError(f"there is no snapshot {uri}")
+        return manifest
+
+    def _key(self, uri: str) -> str:
         """Raises AteError for anything that is not a snapshot of this store."""
-        parts = urlsplit(uri)
-        path = Path(unquote(parts.path))
-        inside = path.is_relative_to(self._root) and ".." not in path.parts
-        if (
-            parts.scheme != "file"
-            or parts.netloc
-            or not inside
-            or len(path.relative_to(self._root).parts) != _DEPTH
-        ):
+        key = self._uris.key(uri)
+        if key is None:
             raise AteError(
-                f"snapshot_uri {uri!r} is not in this node's store {self._root}",
+                f"snapshot_uri {uri!r} is not in this node's store {self._objects.url}",
                 hint="ateapi and atelet must be given the same --snapshots",
             )
-        return path
+        return key
 
-    def _drop_unfinished(self, committed: Path) -> None:
+    def _save_volume(self, key: str, name: str, volume: Path) -> VolumeEntry:
+        file = archive_name(name)
+        return VolumeEntry(name, file, *self._save(f"{key}/{file}", volume))
+
+    def _save_memory(self, key: str, image: Path, runtime: Runtime) -> MemoryEntry:
+        return MemoryEntry(MEMORY_FILE, *self._save(f"{key}/{MEMORY_FILE}", image), runtime)
+
+    def _save(self, key: str, source: Path) -> tuple[str, int]:
+        """Digest and size of what was written."""
+        with self._objects.writer(key) as file:
+            counted = _Hashing(file)
+            compressor = zstandard.ZstdCompressor(level=_LEVEL)
+            with compressor.stream_writer(counted, closefd=False) as stream:  # type: ignore[arg-type]
+                archive.write(source, stream)
+        return counted.hexdigest(), counted.size
+
+    def _load(self, uri: str, file: str, sha256: str, target: Path) -> None:
+        """What was unpacked counts only once the whole file has proved to be the one written."""
+        top = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with self._reading(uri, file) as counted:
+                problem = _unpack(counted, top)
+                counted.exhaust()
+        finally:
+            os.close(top)
+        counted.check(sha256, f"{uri}/{file}")
+        if problem is not None:
+            raise SnapshotDamagedError(f"{uri}/{file} is damaged: {problem}") from problem
+
+    @contextlib.contextmanager
+    def _reading(self, uri: str, file: str) -> Iterator[_Hashing]:
+        try:
+            with self._objects.reader(f"{self._key(uri)}/{file}") as opened:
+                yield _Hashing(opened)
+        except FileNotFoundError:
+            raise SnapshotDamagedError(f"{uri}/{file} is missing") from None
+
+    def _drop_unfinished(self, committed: str) -> None:
         """An actor is stored by one node at a time, so other beginnings of it were given up.
 
         Committed snapshots are left alone: only the control plane knows which it still names.
         """
-        for sibling in committed.parent.iterdir():
-            if sibling != committed and not (sibling / FILE_NAME).exists():
-                shutil.rmtree(sibling, ignore_errors=True)
+        above = committed.rpartition("/")[0]
+        siblings: dict[str, set[str]] = {}
+        with contextlib.suppress(OSError):
+            for found in self._objects.list(f"{above}/"):
+                key, _, file = found.key.rpartition("/")
+                siblings.setdefault(key, set()).add(file)
+            for key, files in siblings.items():
+                if key not in (committed, above) and FILE_NAME not in files:
+                    self._objects.remove(key)
 
 
 class _Hashing:
@@ -170,48 +217,19 @@ class _Hashing:
     def hexdigest(self) -> str:
         return self._digest.hexdigest()
 
+    def exhaust(self) -> None:
+        """Reads what is left."""
+        while self.read(_READ_BYTES):
+            pass
+
+    def check(self, sha256: str, where: str) -> None:
+        """Raises SnapshotDamagedError unless all that passed through is what was written."""
+        if self.hexdigest() != sha256:
+            raise SnapshotDamagedError(f"{where} is damaged: its checksum is not the manifest's")
+
     def _note(self, data: bytes) -> None:
         self._digest.update(data)
         self.size += len(data)
-
-
-def _save_volume(directory: Path, name: str, volume: Path) -> VolumeEntry:
-    file_name = archive_name(name)
-    return VolumeEntry(name, file_name, *_save(directory / file_name, volume))
-
-
-def _save_memory(directory: Path, image: Path, runtime: Runtime) -> MemoryEntry:
-    return MemoryEntry(MEMORY_FILE, *_save(directory / MEMORY_FILE, image), runtime)
-
-
-def _save(target: Path, source: Path) -> tuple[str, int]:
-    """Digest and size of what was written."""
-    with target.open("wb") as file:
-        counted = _Hashing(file)
-        compressor = zstandard.ZstdCompressor(level=_LEVEL)
-        with compressor.stream_writer(counted, closefd=False) as stream:  # type: ignore[arg-type]
-            archive.write(source, stream)
-        _sync(file)
-    return counted.hexdigest(), counted.size
-
-
-def _load(where: Path, sha256: str, target: Path) -> None:
-    """What was unpacked counts only once the whole file has proved to be the one written."""
-    top = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with where.open("rb") as file:
-            counted = _Hashing(file)
-            problem = _unpack(counted, top)
-            while counted.read(1024 * 1024):
-                pass
-        if counted.hexdigest() != sha256:
-            raise SnapshotDamagedError(f"{where} is damaged: its checksum is not the manifest's")
-        if problem is not None:
-            raise SnapshotDamagedError(f"{where} is damaged: {problem}") from problem
-    except FileNotFoundError:
-        raise SnapshotDamagedError(f"{where} is missing") from None
-    finally:
-        os.close(top)
 
 
 def _unpack(source: _Hashing, top: int) -> Exception | None:
@@ -221,29 +239,3 @@ def _unpack(source: _Hashing, top: int) -> Exception | None:
     except _DAMAGE as e:
         return e
     return None
-
-
-def _make_durable(directory: Path) -> None:
-    """Makes the directory so that its own name survives a power cut too."""
-    missing = []
-    current = directory
-    while not current.exists():
-        missing.append(current)
-        current = current.parent
-    for path in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-        _sync_directory(path.parent)
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,6 +13,7 @@ from atenet.atelet.snapshot import (
     archive,
 )
 from atenet.errors import AteError
+from atenet.snapshots.filesystem import FileObjects
 
 DESCRIBED = Manifest(
     atespace="team",
@@ -31,7 +32,7 @@ def names(directory: Path) -> list[str]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> SnapshotStore:
-    return SnapshotStore(tmp_path / "snapshots")
+    return SnapshotStore(FileObjects(tmp_path / "snapshots"))
 
 
 @pytest.fixture
