@@ -3,7 +3,13 @@ from pathlib import Path
 
 import pytest
 from atenet.proto import ateapi_pb2 as pb
-from atenet.worker.sandbox import Bind, InvalidTemplateError, plan_containers, volume_directories
+from atenet.worker.sandbox import (
+    Bind,
+    Common,
+    InvalidTemplateError,
+    plan_containers,
+    volume_directories,
+)
 
 ACTOR = pb.ObjectRef(atespace="team", name="agent")
 DIRECTORY = Path("/state/actors/uid")
@@ -35,6 +41,18 @@ def test_a_template_becomes_a_plan() -> None:
     assert found.working_dir == "/home/actor"
     assert found.binds == (Bind(DIRECTORY / "volumes/data", "/data", read_only=False),)
     assert volume_directories(made, DIRECTORY) == {"data": DIRECTORY / "volumes/data"}
+
+
+def test_what_every_container_has_yields_to_its_template() -> None:
+    made = template()
+    made.containers[0].env.add(name="PIP_CERT", value="/mine")
+    trust = Bind(Path("/state/trust"), "/etc/ate/trust", read_only=True)
+    common = Common({"PIP_CERT": "/theirs", "SSL_CERT_FILE": "/theirs"}, (trust,))
+    (found,) = plan_containers(made, ACTOR, DIRECTORY, (), common)
+    assert found.environment["PIP_CERT"] == "/mine"
+    assert found.environment["SSL_CERT_FILE"] == "/theirs"
+    assert found.binds[0] == trust
+    assert len(found.binds) == 2
 
 
 def test_the_actor_cannot_be_told_to_be_another() -> None:
