@@ -19,8 +19,12 @@ from tests.support.egress_pki import tunnel_id
 from tests.support.pki import Authority
 
 URI = tunnel_id("team/agent")
-NOW = datetime.datetime.now(datetime.UTC)
+
 AUTHORITY = Authority.create("actor-identity")
+
+
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
 
 
 def test_a_request_is_by_its_own_p_256_key_and_names_nobody() -> None:
@@ -37,12 +41,12 @@ def test_a_request_is_by_its_own_p_256_key_and_names_nobody() -> None:
 def test_a_right_certificate_is_taken_with_its_key_and_its_end() -> None:
     key = new_key()
     chain = [issued(AUTHORITY, signing_request(key), uris=[URI], seconds=100)]
-    taken = checked(chain, key, URI, NOW)
+    taken = checked(chain, key, URI, now())
     assert taken.chain == tuple(chain)
     loaded = serialization.load_der_private_key(taken.key, None)
     assert isinstance(loaded, ec.EllipticCurvePrivateKey)
     assert loaded.public_key() == key.public_key()
-    assert 95 < (taken.not_after - NOW).total_seconds() <= 101
+    assert 95 < (taken.not_after - now()).total_seconds() <= 101
     assert "key" not in repr(taken)
 
 
@@ -64,7 +68,7 @@ def test_a_wrong_one_is_refused(wrong: dict[str, Any], said: str) -> None:
     key = new_key()
     chain = [issued(AUTHORITY, signing_request(key), **{"uris": [URI], **wrong})]
     with pytest.raises(UnusableCertificateError, match=said):
-        checked(chain, key, URI, NOW)
+        checked(chain, key, URI, now())
 
 
 @pytest.mark.conformance("E-03")
@@ -74,7 +78,7 @@ def test_another_key_no_chain_and_a_chain_of_strangers_are_refused() -> None:
     der = serialization.Encoding.DER
     issuer = AUTHORITY.certificate.public_bytes(der)
     stranger = Authority.create("stranger").certificate.public_bytes(der)
-    assert checked([leaf, issuer], key, URI, NOW).chain == (leaf, issuer)
+    assert checked([leaf, issuer], key, URI, now()).chain == (leaf, issuer)
     for chain, said in (
         ([], "no certificate"),
         ([b"no certificate"], "cannot be read"),
@@ -82,4 +86,4 @@ def test_another_key_no_chain_and_a_chain_of_strangers_are_refused() -> None:
         ([leaf, stranger], "not issued by the one behind it"),
     ):
         with pytest.raises(UnusableCertificateError, match=said):
-            checked(chain, key, URI, NOW)
+            checked(chain, key, URI, now())
