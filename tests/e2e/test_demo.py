@@ -11,7 +11,9 @@ from atenet.local.settings import DATAPLANES
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("dataplane", DATAPLANES)
-@pytest.mark.conformance("I-01", "I-17", "I-19", "I-23", "E-06", "E-08", "E-10", "E-14", "E-22", "E-23")
+@pytest.mark.conformance(
+    "I-01", "I-17", "I-19", "I-23", "E-06", "E-08", "E-10", "E-14", "E-22", "E-23"
+)
 def test_every_check_of_the_demo_passes(dataplane: str) -> None:
     command = [sys.executable, "-m", "atenet.local.demo", "--dataplane", dataplane]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

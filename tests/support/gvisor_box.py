@@ -22,7 +22,8 @@ from tests.support.actor_box import (
 
 # Counts in memory alone: what it answers tells whether it is the same process that goes on.
 COUNTER = """
-import http.server, os, pathlib
+import http.server, os, pathlib, time
+started = str(time.time_ns())
 count, ballast = 0, os.urandom(int(os.environ.get("BALLAST", "0")))
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -30,6 +31,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         global count
         if self.path == "/ready":
             body = b"ready"
+        elif self.path == "/started":
+            body = started.encode()
         elif self.path == "/who":
             body = pathlib.Path("/run/ate/actor-id").read_bytes()
         elif self.path.startswith("/read"):

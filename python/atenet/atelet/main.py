@@ -11,6 +11,7 @@ import click
 
 from atenet import daemon, flags
 from atenet.atelet.files import ActorFiles
+from atenet.atelet.golden import GoldenImages
 from atenet.atelet.node import NodeAgent
 from atenet.atelet.service import AteletService
 from atenet.atelet.settings import AteletSettings
@@ -44,9 +45,9 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
         raise AteError("a node agent needs root", hint="start it with sudo, or as a privileged pod")
     async with AsyncExitStack() as stack:
         stack.enter_context(daemon.only_one(settings.state_dir, "--state-dir"))
-        files, snapshots, workers = await asyncio.to_thread(_open, settings)
+        files, snapshots, golden, workers = await asyncio.to_thread(_open, settings)
         stack.push_async_callback(workers.close)
-        node = NodeAgent(files, snapshots, workers, gateway=settings.egress_gateway_address)
+        node = NodeAgent(files, snapshots, workers, golden, gateway=settings.egress_gateway_address)
         stack.push_async_callback(node.close)
         _check_node(settings)
         control = mtls_channel(
@@ -70,7 +71,7 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
             )
         )
         daemon.announce_ready(settings.ready_file, {"grpc": bound})
-        await _housekeeping(files, stop)
+        await _housekeeping(files, golden, stop)
 
 
 def _check_node(settings: AteletSettings) -> None:
@@ -85,12 +86,13 @@ def _check_node(settings: AteletSettings) -> None:
         )
 
 
-def _open(settings: AteletSettings) -> tuple[ActorFiles, SnapshotStore, Workers]:
+def _open(settings: AteletSettings) -> tuple[ActorFiles, SnapshotStore, GoldenImages, Workers]:
     """Raises AteError naming the directory that cannot be used."""
     snapshots = SnapshotStore(open_objects(settings.snapshots))
     files = ActorFiles(settings.state_dir / "actors")
     workers = Workers(settings.state_dir / "workers.json", silent_after=settings.worker_timeout)
-    return files, snapshots, workers
+    golden = GoldenImages(settings.state_dir / "golden")
+    return files, snapshots, golden, workers
 
 
 @asynccontextmanager
@@ -107,10 +109,11 @@ async def _served(settings: AteletSettings, node: NodeAgent) -> AsyncIterator[st
         await serving.server.stop(_GRACE_SECONDS)
 
 
-async def _housekeeping(files: ActorFiles, stop: daemon.Stop) -> None:
+async def _housekeeping(files: ActorFiles, golden: GoldenImages, stop: daemon.Stop) -> None:
     """Returns when `stop` is set."""
     while not stop.is_set():
         await asyncio.to_thread(files.forget_old_logs)
+        await asyncio.to_thread(golden.forget_unused)
         try:
             async with asyncio.timeout(_HOUSEKEEPING_SECONDS):
                 await stop.wait()

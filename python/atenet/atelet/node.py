@@ -10,13 +10,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import grpc
+
 from atenet.atelet.files import ActorFiles
+from atenet.atelet.golden import Golden, GoldenImages, wants_golden
 from atenet.atelet.saving import let_go_on, save
 from atenet.atelet.snapshot import Manifest, MemoryEntry, SnapshotDamagedError, SnapshotStore
 from atenet.atelet.stopping import end_elsewhere, give_up_start, stop
 from atenet.atelet.worker_calls import (
     Ended,
-    hosts,
+    Hosted,
+    WorkerCallError,
+    hosted,
     pause_workload,
     run_workload,
     thaw_workload,
@@ -58,10 +63,12 @@ class NodeAgent:
         files: ActorFiles,
         snapshots: SnapshotStore,
         workers: Workers,
+        golden: GoldenImages,
         *,
         gateway: str | None = None,
     ) -> None:
         self._files = files
+        self._golden = golden
         self._snapshots = snapshots
         self._workers = workers
         self._gateway = gateway
@@ -140,13 +147,20 @@ class NodeAgent:
         async with self._operations.lock(uid):
             worker = self._workers.current(handle.worker, handle.worker_epoch)
             await end_elsewhere(self._workers, handle)
-            fetched, memory = 0.0, None
-            if not await hosts(worker, uid):
-                began = time.perf_counter()
-                memory = await asyncio.to_thread(
-                    self._lay_out, uid, template, uri, files_only=files_only
-                )
-                fetched = (time.perf_counter() - began) * 1000
+            here = await hosted(worker, uid)
+            if here is Hosted.ACTOR:
+                return await self._run(worker, handle, template, None)
+            if here is Hosted.GOLDEN:
+                await stop(self._workers, handle, with_grace=False)
+            if uri is None and wants_golden(template):
+                started = await self._from_golden(worker, handle, template)
+                if started is not None:
+                    return started
+            began = time.perf_counter()
+            memory = await asyncio.to_thread(
+                self._lay_out, uid, template, uri, files_only=files_only
+            )
+            fetched = (time.perf_counter() - began) * 1000
             try:
                 timings = await self._run(worker, handle, template, memory)
             finally:
@@ -154,19 +168,84 @@ class NodeAgent:
             timings.fetch_ms = fetched
             return timings
 
+    async def _from_golden(
+        self,
+        worker: KnownWorker,
+        handle: atelet_pb2.ActorHandle,
+        template: ateapi_pb2.ActorTemplate,
+    ) -> atelet_pb2.StartTimings | None:
+        """None when there is no golden image and none can be made: it must boot by itself."""
+        async with self._golden.lock(template):
+            golden = await asyncio.to_thread(self._golden.find, template)
+            if golden is None and not await asyncio.to_thread(self._golden.failed, template):
+                golden = await self._make_golden(worker, handle, template)
+        if golden is None:
+            return None
+        began = time.perf_counter()
+        await asyncio.to_thread(self._lay_out_golden, handle.actor_uid, template, golden)
+        fetched = (time.perf_counter() - began) * 1000
+        memory = _described(golden.memory, golden.runtime)
+        try:
+            timings = await self._run(worker, handle, template, memory)
+        except WorkerCallError as e:
+            if e.code is not grpc.StatusCode.DATA_LOSS:
+                raise
+            # Of another runsc or processor than the worker's now: made anew by the next start.
+            _log.warning("a golden image is not usable any more", extra={"error": e.message})
+            await asyncio.to_thread(self._golden.forget, template)
+            return None
+        timings.fetch_ms = fetched
+        return timings
+
+    async def _make_golden(
+        self,
+        worker: KnownWorker,
+        handle: atelet_pb2.ActorHandle,
+        template: ateapi_pb2.ActorTemplate,
+    ) -> Golden | None:
+        """Boots the template in the actor's slot, as nobody and with no way out, and keeps what is
+        there when its wakeup probe answers."""
+        uid, for_good = handle.actor_uid, False
+        try:
+            memory = await asyncio.to_thread(self._golden.begin, template)
+            await asyncio.to_thread(self._lay_out, uid, template, None, files_only=True)
+            await self._run(worker, handle, template, None, golden=True)
+            saved = await save(self._workers, handle, memory, if_idle_ms=0)
+            if isinstance(saved, Ended):
+                raise AteError("it ended while it was saved")
+            volumes = await asyncio.to_thread(self._files.volumes, uid) or {}
+            return await asyncio.to_thread(self._golden.keep, template, volumes, saved)
+        except (AteError, OSError) as e:
+            # A worker that is full or stopping says nothing about the template.
+            for_good = isinstance(e, WorkerCallError) and e.code is grpc.StatusCode.INTERNAL
+            _log.warning(
+                "no golden image: actors of the template boot one by one",
+                extra={"template": template.metadata.name, "error": str(e), "for_good": for_good},
+            )
+            return None
+        finally:
+            await stop(self._workers, handle, with_grace=False)
+            await asyncio.to_thread(self._golden.give_up, template, for_good=for_good)
+            await asyncio.to_thread(self._files.discard, uid)
+
     async def _run(
         self,
         worker: KnownWorker,
         handle: atelet_pb2.ActorHandle,
         template: ateapi_pb2.ActorTemplate,
         memory: ateworker_pb2.Memory | None,
+        *,
+        golden: bool = False,
     ) -> atelet_pb2.StartTimings:
         uid = handle.actor_uid
         worker.starting.add(uid)
         self._starting[uid] = handle
         try:
             directory = self._files.directory(uid)
-            timings = await run_workload(worker, handle, template, directory, self._gateway, memory)
+            gateway = None if golden else self._gateway
+            timings = await run_workload(
+                worker, handle, template, directory, gateway, memory, golden=golden
+            )
             worker.hosted.add(uid)
             return timings
         except BaseException:
@@ -271,6 +350,14 @@ class NodeAgent:
         self._files.prepare(uid, durable)
         return memory
 
+    def _lay_out_golden(self, uid: str, template: ateapi_pb2.ActorTemplate, golden: Golden) -> None:
+        """A copy of the image's directories. Blocks."""
+        self._files.discard(uid)
+        self._files.prepare(uid, ())
+        golden.copy_volumes(self._files.volumes_directory(uid))
+        durable = [v.name for v in template.volumes if v.HasField("durable_dir")]
+        self._files.prepare(uid, durable)
+
     def _save(
         self, uri: str, described: Manifest, memory: tuple[Path, Runtime] | None = None
     ) -> None:
@@ -302,11 +389,15 @@ def _usable(
             "the snapshot's memory is of another template than the actor has now",
             hint="revert the actor: its files are kept",
         )
+    return _described(image, entry.runtime)
+
+
+def _described(image: Path, runtime: Runtime) -> ateworker_pb2.Memory:
     return ateworker_pb2.Memory(
         directory=str(image),
-        runtime_version=entry.runtime.version,
-        machine=entry.runtime.machine,
-        cpu_features=entry.runtime.features,
+        runtime_version=runtime.version,
+        machine=runtime.machine,
+        cpu_features=runtime.features,
     )
 
 

@@ -16,9 +16,10 @@ from atenet.proto import ateapi_pb2, atelet_pb2, ateworker_pb2
 
 __all__ = [
     "Ended",
+    "Hosted",
     "WorkerCallError",
     "end_workload",
-    "hosts",
+    "hosted",
     "pause_workload",
     "run_workload",
     "save_workload",
@@ -44,11 +45,22 @@ class WorkerCallError(AteError):
         self.code = code
 
 
-async def hosts(worker: KnownWorker, uid: str) -> bool:
-    """Whether the actor lives there now. Raises WorkerCallError."""
+class Hosted(Enum):
+    """What of an actor lives on a worker."""
+
+    NOTHING = "nothing"
+    ACTOR = "actor"
+    GOLDEN = "golden"  # a first start of its template, cut short
+
+
+async def hosted(worker: KnownWorker, uid: str) -> Hosted:
+    """Raises WorkerCallError."""
     request = ateworker_pb2.ListWorkloadsRequest()
     answer = await _call(worker, worker.stub().ListWorkloads, request, _LIST_SECONDS)
-    return any(w.actor_uid == uid and w.state != _GONE for w in answer.workloads)
+    for workload in answer.workloads:
+        if workload.actor_uid == uid and workload.state != _GONE:
+            return Hosted.GOLDEN if workload.state == Hosted.GOLDEN.value else Hosted.ACTOR
+    return Hosted.NOTHING
 
 
 async def run_workload(

@@ -774,10 +774,12 @@ class Volume(_message.Message):
     def __init__(self, name: _Optional[str] = ..., durable_dir: _Optional[_Union[DurableDirVolume, _Mapping]] = ..., host_path: _Optional[_Union[HostPathVolume, _Mapping]] = ...) -> None: ...
 
 class SnapshotConfig(_message.Message):
-    __slots__ = ("content_scope",)
+    __slots__ = ("content_scope", "boot_each")
     CONTENT_SCOPE_FIELD_NUMBER: _ClassVar[int]
+    BOOT_EACH_FIELD_NUMBER: _ClassVar[int]
     content_scope: SnapshotContentScope
-    def __init__(self, content_scope: _Optional[_Union[SnapshotContentScope, str]] = ...) -> None: ...
+    boot_each: bool
+    def __init__(self, content_scope: _Optional[_Union[SnapshotContentScope, str]] = ..., boot_each: _Optional[bool] = ...) -> None: ...
 
 class SandboxConfig(_message.Message):
     __slots__ = ("sandbox_class",)

@@ -128,7 +128,7 @@ class WorkerService(ateworker_pb2_grpc.WorkerServicer):
                 ateworker_pb2.Workload(
                     actor=ateapi_pb2.ObjectRef(atespace=w.actor.atespace, name=w.actor.name),
                     actor_uid=w.actor.uid,
-                    state=w.state.value,
+                    state="golden" if w.golden else w.state.value,
                 )
                 for w in self._supervisor.workloads()
             ]

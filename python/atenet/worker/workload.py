@@ -216,6 +216,11 @@ class Workload:
         self._group = self._network = None
 
     @property
+    def golden(self) -> bool:
+        """It is a first start of its template, under the actor's uid and in its slot."""
+        return self._order.golden
+
+    @property
     def ended_by_itself(self) -> bool:
         """Also true before anybody had the time to clear up."""
         if self.state is State.EXITED:

@@ -1,0 +1,158 @@
+"""Golden images: new actors of a template go on from one boot of it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from atenet.atelet.golden import GoldenImages
+from atenet.gvisor import Runtime
+from atenet.proto import ateapi_pb2 as pb
+from atenet.worker.sandbox.gvisor.runsc import processes
+
+from tests.support.actor_box import ask, http_probe, python, template
+from tests.support.eventually import eventually
+from tests.support.gvisor_box import COUNTER, count, counter_template, runsc
+from tests.support.node import FULL, Node, node
+
+UIDS = [f"0f0e0d0c-0000-4000-8000-0000000001{n:02}" for n in range(4)]
+
+
+@pytest.fixture
+async def staffed(root: None, tmp_path: Path) -> AsyncIterator[Node]:
+    """One worker a test's actor; the gateway namespace of a worker is then its actor's."""
+    runsc()
+    async with node(tmp_path) as made:
+        await asyncio.gather(
+            *(made.start_worker(f"worker-{n}", "--sandbox", "gvisor") for n in range(3))
+        )
+        yield made
+
+
+async def _wake(node: Node, number: int, template: pb.ActorTemplate) -> Path:
+    """Actor N on worker N; its gateway."""
+    worker = f"worker-{number}"
+    await node.run(node.handle(worker, UIDS[number], f"agent-{number}"), template)
+    return await node.gateway(worker)
+
+
+async def test_new_actors_go_on_from_one_boot_and_are_somebody_of_their_own(staffed: Node) -> None:
+    made = counter_template()
+    first, second = await _wake(staffed, 0, made), await _wake(staffed, 1, made)
+    assert await count(first, "/started") == await count(second, "/started")
+    assert [await count(first) for _ in range(3)] == ["1", "2", "3"]
+    assert await count(second) == "1"
+    assert await count(first, "/who") == "team/agent-0"
+    assert await count(second, "/who") == "team/agent-1"
+    await count(first, "/write/data/mine")
+    answer = await ask(
+        second, b"GET /read/data/mine HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    assert b"written" not in answer, "files are each actor's own"
+    for number in (0, 1):
+        await staffed.terminate(staffed.handle(f"worker-{number}", UIDS[number]))
+
+
+async def test_those_that_start_at_once_share_the_boot(staffed: Node) -> None:
+    made = counter_template()
+    gateways = await asyncio.gather(*(_wake(staffed, n, made) for n in range(3)))
+    started = {await count(gateway, "/started") for gateway in gateways}
+    assert len(started) == 1
+
+
+async def test_another_template_is_another_boot(staffed: Node) -> None:
+    one = await _wake(staffed, 0, counter_template("template-1"))
+    other = await _wake(staffed, 1, counter_template("template-2"))
+    assert await count(one, "/started") != await count(other, "/started")
+
+
+async def test_a_template_may_ask_for_a_boot_of_each(staffed: Node) -> None:
+    made = counter_template()
+    made.snapshot_config.boot_each = True
+    one, other = await _wake(staffed, 0, made), await _wake(staffed, 1, made)
+    assert await count(one, "/started") != await count(other, "/started")
+
+
+async def test_a_program_that_must_be_somebody_is_booted_one_by_one(staffed: Node) -> None:
+    must = (
+        "import pathlib, sys\nif not pathlib.Path('/run/ate/actor-id').read_text(): sys.exit(1)\n"
+    )
+    made = template(*python(must + COUNTER), probe=http_probe("/ready"))
+    made.metadata.uid = "template-3"
+    made.sandbox_config.sandbox_class = "gvisor"
+    made.snapshot_config.content_scope = FULL
+    one, other = await _wake(staffed, 0, made), await _wake(staffed, 1, made)
+    assert await count(one, "/started") != await count(other, "/started")
+    assert await count(one, "/who") == "team/agent-0"
+
+
+async def test_an_actor_of_a_golden_image_sleeps_and_wakes_like_any_other(staffed: Node) -> None:
+    made, uri = counter_template(), staffed.uri(UIDS[0])
+    gateway = await _wake(staffed, 0, made)
+    assert await count(gateway) == "1"
+    handle = staffed.handle("worker-0", UIDS[0], "agent-0")
+    await staffed.checkpoint_full(handle, uri, made)
+    await staffed.restore(staffed.handle("worker-1", UIDS[0], "agent-0"), made, uri, FULL)
+    assert await count(await staffed.gateway("worker-1")) == "2"
+
+
+async def test_an_image_of_another_runsc_is_made_anew(staffed: Node) -> None:
+    made = counter_template()
+    first = await count(await _wake(staffed, 0, made), "/started")
+    (kept,) = (staffed.root / "node" / "golden").glob("*/runtime.json")
+    kept.write_text(kept.read_text().replace("atenet-", "other-").replace("release-", "other-"))
+    second = await count(await _wake(staffed, 1, made), "/started")
+    third = await count(await _wake(staffed, 2, made), "/started")
+    assert len({first, second, third}) == 3
+
+
+async def test_an_agent_that_is_killed_while_it_makes_one_starts_the_actor_when_asked_again(
+    staffed: Node,
+) -> None:
+    slow = "import time; time.sleep(3)\n"
+    made = template(*python(slow + COUNTER), probe=http_probe("/ready"))
+    made.metadata.uid = "template-4"
+    made.sandbox_config.sandbox_class = "gvisor"
+    made.snapshot_config.content_scope = FULL
+    handle = staffed.handle("worker-0", UIDS[0], "agent-0")
+    starting = asyncio.ensure_future(staffed.run(handle, made))
+    await eventually(lambda: _of(UIDS[0]) != [])
+    assert staffed.atelet is not None
+    await staffed.kill(staffed.atelet)
+    await asyncio.gather(starting, return_exceptions=True)
+    await staffed.start_atelet()
+    epochs = len(staffed.registrar.seen["worker-0"])
+    await eventually(lambda: len(staffed.registrar.seen["worker-0"]) > epochs)
+    await staffed.run(handle, made)
+    gateway = await staffed.gateway("worker-0")
+    assert await count(gateway, "/who") == "team/agent-0"
+    assert len(list((staffed.root / "node" / "golden").glob(".*"))) == 0
+    for pid in _of(UIDS[0]):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _of(uid: str) -> list[int]:
+    return list(processes(lambda words: any(word.startswith(f"{uid}.") for word in words)))
+
+
+def test_images_that_no_start_has_used_for_a_week_go(tmp_path: Path) -> None:
+    images = GoldenImages(tmp_path)
+    made = pb.ActorTemplate(metadata=pb.ResourceMetadata(uid="t1", name="t"))
+    images.begin(made)
+    images.keep(made, {}, Runtime("release-1", "x86_64", ()))
+    used = (tmp_path / "t1").stat().st_mtime
+    images.forget_unused(now=used + 6 * 24 * 3600)
+    assert images.find(made) is not None
+    images.forget_unused(now=used + 9 * 24 * 3600)
+    assert images.find(made) is None
+
+
+def test_half_an_image_is_none(tmp_path: Path) -> None:
+    images = GoldenImages(tmp_path)
+    made = pb.ActorTemplate(metadata=pb.ResourceMetadata(uid="t1", name="t"))
+    (images.begin(made) / "pages.img").write_bytes(b"half")
+    assert images.find(made) is None
+    assert GoldenImages(tmp_path).find(made) is None
+    assert list(tmp_path.iterdir()) == []
