@@ -252,7 +252,6 @@ out = sys.kept.recv(4096).decode()
     records = [json.loads(line) for line in lines if line.startswith("{")]
     own = [r for r in records if r.get("uid") == actor.handle.actor_uid]
     said = [r["message"] for r in own]
-    assert said.count("egress tunnel opened") == said.count("egress tunnel closed") == 1
     [closed] = [r for r in own if r["message"] == "egress tunnel closed"]
     assert closed["actor"] == actor.ref
     assert closed["destination"] == f"203.0.113.9:{origin.port}"

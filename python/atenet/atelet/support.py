@@ -94,6 +94,10 @@ class WorkerSupport(atelet_pb2_grpc.WorkerSupportServicer):
     async def _host_of(self, uid: str, context: Context) -> str:
         """The name of the worker that hosts it; nobody may ask in the name of another actor."""
         host = self._workers.hosting(uid)
+        if host is None and self._workers.still_waiting:
+            await context.abort(
+                grpc.StatusCode.UNAVAILABLE, "this agent has just started; its workers will tell"
+            )
         if host is None:
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, f"no worker of this node hosts actor {uid!r}"

@@ -110,6 +110,13 @@ class Workers:
         found = (w for w in self._known.values() if uid in w.hosted or uid in w.starting)
         return next(found, None)
 
+    @property
+    def still_waiting(self) -> bool:
+        """Whether a worker that was known before this start may yet say what it hosts."""
+        waited = self._clock() - self._started
+        unheard = any(worker.seen == float("-inf") for worker in self._known.values())
+        return unheard and waited <= self._silent_after
+
     def is_silent(self, worker: KnownWorker) -> bool:
         """Whether it has not spoken for so long that it may hang."""
         return self._clock() - max(worker.seen, self._started) > self._silent_after

@@ -80,6 +80,8 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
         stats = _stats(settings, capture, stack)
         networks = await _networks(settings, threads)
         stack.push_async_callback(networks.close)
+        # A machine that cannot make one is told so now, and not when the first actor is due.
+        await networks.release(await networks.acquire())
         common = await stack.enter_async_context(_trust(settings))
         supervisor, registration = _hosting(settings, networks, sandboxes, ingress, egress, common)
         stack.push_async_callback(registration.close)

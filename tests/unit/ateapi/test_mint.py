@@ -123,6 +123,26 @@ async def test_only_the_hosting_node_gets_it(plane: ControlPlane) -> None:
     assert (await code_of(mint("node-1")))[0] == "PERMISSION_DENIED"
 
 
+async def test_while_it_is_being_stopped_the_node_is_told_to_ask_again(
+    plane: ControlPlane,
+) -> None:
+    """It may turn out to run on, and a refusal would be the last word."""
+    uid = await _uid(plane)
+    let_go = plane.atelet.stall("Checkpoint")
+    stopping = asyncio.ensure_future(
+        plane.control().SuspendActor(pb.SuspendActorRequest(actor=ref("a")))
+    )
+    await plane.atelet.arrived("Checkpoint")
+    request = pb.MintWorkerActorCertificateRequest(
+        actor=ref("a"), actor_uid=uid, certificate_signing_request=signing_request()
+    )
+    for node, code in (("node-1", "UNAVAILABLE"), ("node-2", "PERMISSION_DENIED")):
+        call = plane.worker_service(node).MintWorkerActorCertificate(request)
+        assert (await code_of(call))[0] == code
+    let_go()
+    await stopping
+
+
 # B132
 @pytest.mark.conformance("C-07")
 async def test_nothing_is_minted_for_an_incarnation_that_is_gone(plane: ControlPlane) -> None:

@@ -125,3 +125,22 @@ async def test_policies_are_asked_for_actors_that_are_here_only(
         support.GetActorEgressPolicies(asked, timeout=10), grpc.StatusCode.UNAVAILABLE
     )
     assert said == "control plane: as ordered"
+
+
+async def test_an_agent_that_has_just_started_does_not_deny_its_workers_actors(
+    alone: Node, support: node_grpc.WorkerSupportStub
+) -> None:
+    """To a worker a denial is the last word: the actor would have no egress from then on."""
+    await support.RegisterWorker(request(hosted=("uid-1",)), timeout=10)
+    assert alone.atelet is not None
+    await alone.stop(alone.atelet)
+    await alone.start_atelet()
+    mint = node_pb.MintActorCertificateRequest(actor_uid="uid-1")
+    async with grpc.aio.insecure_channel(f"unix:{alone.root / 'atelet.sock'}") as channel:
+        fresh = node_grpc.WorkerSupportStub(channel)
+        await refused(fresh.MintActorCertificate(mint, timeout=10), grpc.StatusCode.UNAVAILABLE)
+        await fresh.RegisterWorker(request(hosted=("uid-1",)), timeout=10)
+        other = node_pb.MintActorCertificateRequest(actor_uid="uid-2")
+        await refused(
+            fresh.MintActorCertificate(other, timeout=10), grpc.StatusCode.PERMISSION_DENIED
+        )

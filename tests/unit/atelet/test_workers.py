@@ -100,3 +100,17 @@ async def test_a_socket_without_a_process_accepts_nothing(workers: Workers, tmp_
         server.listen()
         assert worker.accepts()
     assert not worker.accepts()
+
+
+async def test_after_a_start_known_workers_are_waited_for_and_not_for_ever(
+    workers: Workers, tmp_path: Path, clock: Clock
+) -> None:
+    assert not workers.still_waiting
+    for name in ("w", "gone"):
+        await workers.registered(name, 1, "/s", {"uid"})
+    again = Workers(tmp_path / "workers.json", silent_after=6, clock=clock)
+    assert again.still_waiting
+    await again.registered("w", 1, "/s", {"uid"})
+    assert again.still_waiting
+    clock.now += 6.1
+    assert not again.still_waiting

@@ -1,9 +1,11 @@
 """The worker as a process: how it starts, what is left when it ends, however it ends."""
 
 import asyncio
+import shutil
 import stat
 import subprocess
 import sys
+import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
@@ -74,6 +76,43 @@ async def test_its_last_word_is_that_nothing_is_hosted(here: Node) -> None:
     last = here.registrar.last("worker-1")
     assert list(last.hosted_actor_uids) == []
     assert last.worker.status.state == 2  # draining
+
+
+# B153
+async def test_a_machine_without_nftables_is_told_so_at_the_start(
+    root: None, tmp_path: Path
+) -> None:
+    async with node(tmp_path) as made:
+        await made.start_worker("worker-1")
+        worker = made.workers["worker-1"]
+        await made.stop(worker.process)
+        tools = tmp_path / "tools"
+        tools.mkdir()
+        for name in ("ip", "bwrap", "nsenter", "setpriv"):
+            found = shutil.which(name)
+            assert found is not None
+            (tools / name).symlink_to(found)
+        run = await asyncio.create_subprocess_exec(
+            PROGRAM,
+            *worker.arguments,
+            env={"PATH": str(tools)},
+            stderr=subprocess.PIPE,
+        )
+        async with asyncio.timeout(30):
+            _, said = await run.communicate()
+        assert run.returncode == 1
+        assert b"nft is not installed" in said
+        assert netns.names(worker.prefix) == []
+
+
+async def test_its_numbers_of_actors_egress_are_shown_where_it_is_told(
+    root: None, tmp_path: Path
+) -> None:
+    async with node(tmp_path) as made:
+        worker = await made.start_worker("worker-1", "--stats-listen", "127.0.0.1:0")
+        url = f"http://{worker.addresses['stats']}/metrics"
+        shown = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+        assert "ateworker_egress_tunnels_open 0\n" in shown
 
 
 async def test_it_registers_who_and_where_it_is(here: Node) -> None:

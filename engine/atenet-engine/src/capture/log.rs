@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use super::activation::Activation;
 use super::refusal::Refusal;
 
-/// Refusals told of one actor within the window: an actor that dials in a loop must not fill the disk.
+/// Told of one actor within the window, of what ended and of what was refused: one that dials in a loop must not fill
+/// the disk.
 const LINES: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -40,11 +41,11 @@ impl Budget {
 }
 
 pub(super) fn opened(activation: &Activation, destination: SocketAddrV4) {
-    tracing::info!(actor = %activation.actor, uid = %activation.uid, %destination, "egress tunnel opened");
+    tracing::debug!(actor = %activation.actor, uid = %activation.uid, %destination, "egress tunnel opened");
 }
 
 pub(super) fn refused(activation: &Activation, destination: Option<SocketAddrV4>, refusal: &Refusal) {
-    let Some(unsaid) = activation.said.take(Instant::now()) else { return };
+    let Some(unsaid) = activation.refusals_told.take(Instant::now()) else { return };
     tracing::info!(
         actor = %activation.actor,
         uid = %activation.uid,
@@ -63,6 +64,7 @@ pub(super) fn closed(
     (sent, received): (u64, u64),
     ending: &'static str,
 ) {
+    let Some(unsaid) = activation.endings_told.take(Instant::now()) else { return };
     tracing::info!(
         actor = %activation.actor,
         uid = %activation.uid,
@@ -71,6 +73,7 @@ pub(super) fn closed(
         bytes_received = received,
         duration_ms = u64::try_from(lived.as_millis()).unwrap_or(u64::MAX),
         ending,
+        unsaid = (unsaid > 0).then_some(unsaid),
         "egress tunnel closed"
     );
 }

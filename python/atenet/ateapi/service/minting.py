@@ -17,6 +17,8 @@ __all__ = ["CONTROL_HANDLERS", "NODE_HANDLERS"]
 
 # Starting actors may need the network before they are ready; those that end keep what they have.
 _HOSTED = (pb.ACTOR_STATE_RESUMING, pb.ACTOR_STATE_RUNNING)
+# On their way out, and yet they may turn out to run on: one that was in use, one that cannot freeze.
+_UNDECIDED = (pb.ACTOR_STATE_SUSPENDING, pb.ACTOR_STATE_PAUSING)
 
 
 async def _jwt(api: Api, request: pb.MintActorJWTRequest) -> pb.MintActorJWTResponse:
@@ -48,7 +50,12 @@ async def _worker_certificate(
     key = requested_key(request.certificate_signing_request)
     actor = await _find(api, request.actor, request.actor_uid)
     status = actor.status
-    if status.state not in _HOSTED or status.worker_assignment.node_name != node:
+    here = status.worker_assignment.node_name == node
+    if here and status.state in _UNDECIDED:
+        raise CallError(
+            grpc.StatusCode.UNAVAILABLE, f"{records.actor_label(actor)} is being stopped; retry"
+        )
+    if not here or status.state not in _HOSTED:
         raise CallError(
             grpc.StatusCode.PERMISSION_DENIED,
             f"{records.actor_label(actor)} is not hosted on node {node}",
