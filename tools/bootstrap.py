@@ -174,7 +174,7 @@ def demo() -> None:
     stamp = DEMO / ".stamp"
     if up_to_date(stamp, key):
         return
-    say("demo software from requirements/demo.txt into build/demo (httpbin, datasette)")
+    say("demo software from requirements/demo.txt into build/demo (httpbin, datasette, Jupyter)")
     run([python, "-m", "venv", "--clear", "--without-pip", DEMO])
     pip: list[str | Path] = [VENV / "bin" / "pip", "--python", DEMO / "bin" / "python"]
     run([*pip, "install", "-q", "-r", REQUIREMENTS / "demo.txt"])

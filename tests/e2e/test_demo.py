@@ -21,4 +21,4 @@ def test_every_check_of_the_demo_passes(dataplane: str) -> None:
     total = re.search(r"^(\d+) of (\d+) checks passed$", done.stdout, re.MULTILINE)
     assert total is not None, done.stdout
     assert total[1] == total[2]
-    assert int(total[2]) >= 21
+    assert int(total[2]) >= 24, "with what needs memory to be kept"

@@ -20,6 +20,7 @@ from atenet.proto import ateapi_pb2_grpc, atelet_pb2, atelet_pb2_grpc
 from atenet.rpc import MtlsServer, mtls_channel, mtls_server
 from atenet.worker.network import clear_leftovers, netns
 from atenet.worker.sandbox import Cgroups, Freezer
+from atenet.worker.sandbox.gvisor.runsc import clear_states
 
 from tests.support.actor_box import new_prefix
 from tests.support.addresses import loopback_address
@@ -304,4 +305,5 @@ async def node(root: Path, *agent_flags: str, snapshots: str = "") -> AsyncItera
         for worker in made.workers.values():
             Freezer(worker.prefix).clear()
             clear_leftovers(worker.prefix)
+            clear_states(worker.prefix)
             Cgroups(worker.prefix).clear()

@@ -19,6 +19,7 @@ __all__ = [
     "burst",
     "cold",
     "datasette",
+    "full_pool",
     "httpbin",
     "malformed",
     "parked",

@@ -18,18 +18,41 @@ _ENV = "/opt/demo"
 class Software:
     """Where the software is on this machine, and the templates that run it."""
 
-    def __init__(self, environment: Path, counter: Path, egress: Path) -> None:
+    def __init__(self, environment: Path, counter: Path, egress: Path, memory: Path) -> None:
         self.environment = environment
         self.counter = counter
         self.egress = egress
+        self.memory = memory
 
     @property
     def host_paths(self) -> tuple[Path, ...]:
         """What workers must be allowed to mount."""
-        return self.environment, self.counter, self.egress
+        return self.environment, self.counter, self.egress, self.memory
 
     def templates(self) -> list[pb.ActorTemplate]:
         return [self._counter(), self._prober(), self._httpbin(), self._datasette()]
+
+    def remembering(self) -> list[pb.ActorTemplate]:
+        """Those that need memory to be kept: a counter without a file, and Jupyter's kernel gateway,
+        from a golden image and without."""
+        container = pb.Container(
+            name="memory",
+            command=["/usr/bin/python3", "-S", "/opt/memory/memory.py"],
+            wakeup_probe=pb.WakeupProbe(http_get=pb.HTTPGet(path="/", port=80), timeout_seconds=20),
+            mounts=[pb.VolumeMount(volume="code", path="/opt/memory", read_only=True)],
+        )
+        code = pb.Volume(name="code", host_path=pb.HostPathVolume(path=str(self.memory)))
+        booting = self._notebook("notebook-boot")
+        booting.snapshot_config.boot_each = True
+        return [
+            _remembering(_template("memory", container, [code])),
+            self._notebook("notebook"),
+            booting,
+        ]
+
+    def _notebook(self, name: str) -> pb.ActorTemplate:
+        words = ["kernel_gateway", "--KernelGatewayApp.ip=0.0.0.0", "--KernelGatewayApp.port=80"]
+        return _remembering(self._from_environment(name, words, "/api"))
 
     def _counter(self) -> pb.ActorTemplate:
         container = pb.Container(
@@ -90,14 +113,26 @@ def _template(name: str, container: pb.Container, volumes: list[pb.Volume]) -> p
     )
 
 
+def _remembering(template: pb.ActorTemplate) -> pb.ActorTemplate:
+    template.sandbox_config.sandbox_class = "gvisor"
+    template.snapshot_config.content_scope = pb.SNAPSHOT_CONTENT_SCOPE_FULL
+    return template
+
+
 def find_software() -> Software:
     """In the source tree that this package is installed from. Raises AteError."""
     examples = _TOP / "examples"
-    found = Software(_TOP / "build" / "demo", examples / "counter", examples / "egress")
+    found = Software(
+        _TOP / "build" / "demo",
+        examples / "counter",
+        examples / "egress",
+        examples / "memory",
+    )
     for path in (
         found.environment / "bin" / "python",
         found.counter / "counter.py",
         found.egress / "prober.py",
+        found.memory / "memory.py",
     ):
         if not path.exists():
             raise AteError(

@@ -52,6 +52,15 @@ _ACTORS = {
 }
 
 
+# The same for those that need memory to be kept.
+_REMEMBERING = {
+    "remembers": "memory",
+    "notebook": "notebook",
+    "notebook-2": "notebook",
+    "notebook-boot": "notebook-boot",
+}
+
+
 class Answer:
     """A whole answer."""
 
@@ -74,6 +83,7 @@ class World:
         self.stub = stub
         self.router = address_of(ready, "router", "https")
         self.dataplane = str(ready["settings"]["dataplane"])
+        self.keeps_memory = ready["settings"]["sandbox"] == "gvisor"
         self.denials = address_of(ready, "egress", "denials")
         self.tls = ClientTls.of(system.layout)
         self._metrics = f"http://{address_of(ready, 'ateapi', 'stats')}/metrics"
@@ -193,8 +203,9 @@ def running_world(software: Software, *, dataplane: str, keep: bool) -> Iterator
         stack.callback(lambda: list(system.stop()))
         ready = list(system.start(settings))[-1]
         stub = stack.enter_context(control(home))
-        _furnish(stub, software)
-        yield World(system, ready, stub, origins)
+        world = World(system, ready, stub, origins)
+        _furnish(world, software)
+        yield world
 
 
 def _beside(address: str) -> str:
@@ -202,13 +213,14 @@ def _beside(address: str) -> str:
     return str(ipaddress.ip_address(address) - 1)
 
 
-def _furnish(stub: ControlStub, software: Software) -> None:
+def _furnish(world: World, software: Software) -> None:
+    stub, memory = world.stub, world.keeps_memory
     space = pb.Atespace(metadata=pb.ResourceMetadata(name=ATESPACE))
     stub.CreateAtespace(pb.CreateAtespaceRequest(atespace=space), timeout=DEADLINE_SECONDS)
-    for template in software.templates():
+    for template in (*software.templates(), *(software.remembering() if memory else ())):
         asked = pb.CreateActorTemplateRequest(actor_template=template)
         stub.CreateActorTemplate(asked, timeout=DEADLINE_SECONDS)
-    for name, source in _ACTORS.items():
+    for name, source in (_ACTORS | (_REMEMBERING if memory else {})).items():
         actor = pb.Actor(
             metadata=pb.ResourceMetadata(atespace=ATESPACE, name=name),
             actor_template=_ref(source),
