@@ -18,7 +18,8 @@ _CAPABILITIES = {
     12: ("CAP_NET_ADMIN", "links and addresses for actors"),
     21: ("CAP_SYS_ADMIN", "network and mount namespaces"),
 }
-_COMMANDS = {"bwrap": "bubblewrap"}
+# Without nft nothing that an actor dials could be captured, so nothing is started.
+_COMMANDS = {"bwrap": "bubblewrap", "nft": "nftables"}
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 

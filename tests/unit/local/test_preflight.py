@@ -52,11 +52,17 @@ def test_a_home_of_someone_else_is_refused(tmp_path: Path) -> None:
         prepare_home(layout)
 
 
-def test_a_missing_command_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("atenet.local.preflight.search_path", lambda: "/nowhere")
-    with pytest.raises(AteError, match="bwrap") as caught:
+# B153
+@pytest.mark.parametrize(("command", "package"), [("bwrap", "bubblewrap"), ("nft", "nftables")])
+def test_a_missing_command_names_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, package: str
+) -> None:
+    for other in {"bwrap", "nft"} - {command}:
+        (tmp_path / other).touch(0o755)
+    monkeypatch.setattr("atenet.local.preflight.search_path", lambda: str(tmp_path))
+    with pytest.raises(AteError, match=command) as caught:
         check_machine()
-    assert caught.value.hint == "apt-get install bubblewrap"
+    assert caught.value.hint == f"apt-get install {package}"
 
 
 @pytest.mark.usefixtures("root")
