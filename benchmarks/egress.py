@@ -7,7 +7,7 @@ import json
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc
 
 from benchmarks.control_plane import WarmControlPlane, warm_control_plane
-from benchmarks.path.program import until
+from benchmarks.path.program import on_cores, until
 
 __all__ = ["Gateway", "egress_gateway"]
 
@@ -34,6 +34,8 @@ class Gateway:
     address: tuple[str, int]
     process: psutil.Process
     tls: ssl.SSLContext
+    identity: LocalIdentity
+    tunnel: Path  # key and chain of that certificate
     server_name: str = spiffe.EGRESS_SERVER_NAME
 
     @property
@@ -43,23 +45,35 @@ class Gateway:
 
 
 @contextlib.contextmanager
-def egress_gateway(root: Path, policy: pb.EgressPolicy) -> Iterator[Gateway]:
-    """Runs while the block lasts; loopback origins may be dialled."""
+def egress_gateway(
+    root: Path,
+    policy: pb.EgressPolicy,
+    *,
+    origin_roots: Path | None = None,
+    name_server: str | None = None,
+    cores: Collection[int] = (),
+) -> Iterator[Gateway]:
+    """Runs while the block lasts; loopback origins may be dialled. `cores`: the gateway's, a thread for each."""
     with warm_control_plane(root, 1, front="off") as plane:
         _set_policy(plane, policy)
         file, ready = root / "egress.yaml", root / "egress-ready.json"
-        file.write_text(json.dumps(_file(plane)))
+        file.write_text(json.dumps(_file(plane, origin_roots, len(cores) or None)))
         command = [Path(sys.executable).with_name("atenet"), "agentgateway", "-f", file]
         flags = ["--bind-address", "127.0.0.1", "--egress-allow-cidr", "127.0.0.0/8"]
+        flags += [] if name_server is None else ["--egress-name-server", name_server]
+        placed = on_cores(cores) if cores else []
         process = subprocess.Popen(
-            [*map(str, command), *flags, "--ready-file", str(ready)], stderr=subprocess.DEVNULL
+            [*placed, *map(str, command), *flags, "--ready-file", str(ready)],
+            stderr=subprocess.DEVNULL,
         )
         try:
             until(lambda: ready.exists() or process.poll() is not None, "the egress gateway")
             bound = json.loads(ready.read_text())["listeners"]["tunnels"][0]
             host, port = bound.rsplit(":", 1)
-            tls = _worker(plane.identity, root)
-            yield Gateway((host, int(port)), psutil.Process(process.pid), tls)
+            tunnel = _tunnel_credential(plane.identity, root)
+            tls = _worker(plane.identity, tunnel)
+            running = psutil.Process(process.pid)
+            yield Gateway((host, int(port)), running, tls, plane.identity, tunnel)
         finally:
             process.kill()
             process.wait()
@@ -76,24 +90,38 @@ def _set_policy(plane: WarmControlPlane, policy: pb.EgressPolicy) -> None:
         ateapi_pb2_grpc.ControlStub(channel).CreateActorEgressPolicy(request, timeout=20)
 
 
-def _worker(identity: LocalIdentity, root: Path) -> ssl.SSLContext:
+def _tunnel_credential(identity: LocalIdentity, root: Path) -> Path:
     name = spiffe.worker_for_actor_id(_ACTOR.atespace, _ACTOR.name)
     bundle = root / "tunnel.pem"
     issued = credential.issue(Want(name, (), (Usage.CLIENT,)), identity.authority("actor-identity"))
     bundle.write_bytes(issued)
+    return bundle
+
+
+def _worker(identity: LocalIdentity, bundle: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(identity.trust("service-dns")))
     context.load_cert_chain(bundle)
     return context
 
 
-def _file(plane: WarmControlPlane) -> dict[str, object]:
+def _file(
+    plane: WarmControlPlane, origin_roots: Path | None, threads: int | None
+) -> dict[str, object]:
     identity = plane.identity
     pod = str(identity.credential("atenet-egress", spiffe.EGRESS_ID))
     edge = str(identity.service_credential("atenet-egress", [spiffe.EGRESS_SERVER_NAME]))
     tls = {"cert": pod, "key": pod, "root": str(identity.trust("service-dns"))}
     backend = {"backendTLS": {**tls, "hostname": spiffe.API_SERVER_NAME}}
     control = {"host": plane.address, "policies": backend}
-    route = [{"policies": {"substrateEgress": control}, "backends": [{"dynamic": {}}]}]
+    origins = {} if origin_roots is None else {"root": str(origin_roots)}
+    backends = [{"dynamic": {}, "policies": {"backendTLS": origins}}]
+    route = [{"policies": {"substrateEgress": control}, "backends": backends}]
+    ca = identity.root / "ca"
+    authority = {
+        "mode": "dynamicCa",
+        "cert": str(ca / "egress-mitm.crt"),
+        "key": str(ca / "egress-mitm.key"),
+    }
     clients = str(identity.trust("actor-identity"))
     tunnels = {
         "name": "tunnels",
@@ -101,7 +129,11 @@ def _file(plane: WarmControlPlane) -> dict[str, object]:
         "tls": {"cert": edge, "key": edge, "root": clients},
     }
     return {
-        "config": {"statsAddr": "127.0.0.1:0", "readinessAddr": "127.0.0.1:0"},
+        "config": {
+            "statsAddr": "127.0.0.1:0",
+            "readinessAddr": "127.0.0.1:0",
+            **({} if threads is None else {"workerThreads": threads}),
+        },
         "frontendPolicies": {"substrateEgressActorResolution": control},
         "binds": [
             {"port": 0, "tunnelProtocol": "connect", "listeners": [tunnels]},
@@ -109,6 +141,7 @@ def _file(plane: WarmControlPlane) -> dict[str, object]:
                 "mode": "internal",
                 "protocol": "AUTO",
                 "listeners": [
+                    {"protocol": "HTTPS", "tls": authority, "routes": route},
                     {"protocol": "HTTP", "routes": route},
                     {"protocol": "TLS", "tcpRoutes": [{"backends": [{"dynamic": {}}]}]},
                 ],

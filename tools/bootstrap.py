@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 VENV = ROOT / ".venv"
 DEMO = BUILD / "demo"
+MITMPROXY = BUILD / "mitmproxy"
 REQUIREMENTS = ROOT / "requirements"
 
 # What the running system and the build call, and the Debian package that brings it.
@@ -223,10 +224,22 @@ def bench() -> None:
     venv()
     key = digest([REQUIREMENTS / "bench.txt"], sys.version)
     stamp = VENV / ".bench.stamp"
+    if not up_to_date(stamp, key):
+        say("Python packages from requirements/bench.txt")
+        run([VENV / "bin" / "pip", "install", "-q", "-r", REQUIREMENTS / "bench.txt"])
+        stamp.write_text(key)
+    mitmproxy()
+
+
+def mitmproxy() -> None:
+    """A measure's peer, in an environment of its own: it pins what we need newer."""
+    key = digest([REQUIREMENTS / "mitmproxy.txt"], sys.version)
+    stamp = MITMPROXY / ".stamp"
     if up_to_date(stamp, key):
         return
-    say("Python packages from requirements/bench.txt")
-    run([VENV / "bin" / "pip", "install", "-q", "-r", REQUIREMENTS / "bench.txt"])
+    say("mitmproxy from requirements/mitmproxy.txt into build/mitmproxy")
+    run([sys.executable, "-m", "venv", "--clear", MITMPROXY])
+    run([MITMPROXY / "bin" / "pip", "install", "-q", "-r", REQUIREMENTS / "mitmproxy.txt"])
     stamp.write_text(key)
 
 

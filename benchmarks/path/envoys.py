@@ -21,7 +21,17 @@ from benchmarks.path.identity import WORKER_ID, BenchIdentity
 from benchmarks.path.program import Program, free_port
 from benchmarks.path.sides import Side
 
-__all__ = ["configurations", "envoy_path"]
+__all__ = [
+    "certificate",
+    "cluster",
+    "configurations",
+    "envoy_path",
+    "internal",
+    "manager",
+    "protocol",
+    "tcp_proxy",
+    "transport",
+]
 
 Json = dict[str, Any]
 
@@ -78,22 +88,28 @@ def _router(identity: BenchIdentity, ports: dict[str, int]) -> Json:
     route = {"match": {"prefix": "/"}, "route": {"cluster": "actor", "timeout": "0s"}}
     listeners = [
         _listener(
-            name, ports[name], _manager(name, [route], log=True), _edge(identity) if tls else None
+            name, ports[name], manager(name, [route], log=True), _edge(identity) if tls else None
         )
         for name, tls in (("https", True), ("http", False))
     ]
     tunnel = {
         "name": "tunnel",
         "internal_listener": {},
-        "filter_chains": [{"filters": [_tunneling()]}],
+        "filter_chains": [
+            {
+                "filters": [
+                    tcp_proxy("tunnel", "worker", tunneling_config={"hostname": "actor.bench:80"})
+                ]
+            }
+        ],
     }
     clusters = [
         {**_cluster("actor", {"envoy_internal_address": {"server_listener_name": "tunnel"}}),
          **_internal_transport(),
-         **_protocol({"http_protocol_options": {}}, idle="5s")},
+         **protocol({"http_protocol_options": {}}, idle="5s")},
         {**_cluster("worker", _address("127.0.0.1", ports["tunnel"])),
          **_tls("Upstream", identity.router, identity.pods, WORKER_ID),
-         **_protocol({"http2_protocol_options": _WINDOWS})},
+         **protocol({"http2_protocol_options": _WINDOWS})},
     ]  # fmt: skip
     return {
         **_bootstrap([*listeners, tunnel], clusters),
@@ -112,9 +128,9 @@ def _worker(identity: BenchIdentity, ports: dict[str, int], origin: str) -> Json
             "upgrade_configs": [{"upgrade_type": "CONNECT", "connect_config": {}}],
         },
     }
-    manager = _manager("tunnel", [connect], log=False)
+    connecting = manager("tunnel", [connect], log=False)
     tls = _tls("Downstream", identity.worker, identity.pods, spiffe.ROUTER_ID)
-    listener = _listener("tunnel", ports["tunnel"], manager, tls)
+    listener = _listener("tunnel", ports["tunnel"], connecting, tls)
     return _bootstrap([listener], [_cluster("origin", _address(origin, 80))])
 
 
@@ -122,12 +138,12 @@ def _bootstrap(listeners: list[Json], clusters: list[Json]) -> Json:
     return {"static_resources": {"listeners": listeners, "clusters": clusters}}
 
 
-def _listener(name: str, port: int, manager: Json, tls: Json | None) -> Json:
-    chain = {"filters": [manager], **(tls or {})}
+def _listener(name: str, port: int, managing: Json, tls: Json | None) -> Json:
+    chain = {"filters": [managing], **(tls or {})}
     return {"name": name, "address": _address("127.0.0.1", port), "filter_chains": [chain]}
 
 
-def _manager(name: str, routes: list[Json], *, log: bool) -> Json:
+def manager(name: str, routes: list[Json], *, log: bool) -> Json:
     hosts = [{"name": name, "domains": ["*"], "routes": routes}]
     return _typed(
         "envoy.filters.network.http_connection_manager",
@@ -163,14 +179,15 @@ def _access_log() -> Json:
     return _typed("envoy.access_loggers.stderr", _STDERR, log_format={"json_format": fields})
 
 
-def _tunneling() -> Json:
+def tcp_proxy(name: str, to: str, **more: Any) -> Json:
+    """The filter that carries connections to the cluster `to`."""
     return _typed(
         "envoy.filters.network.tcp_proxy",
         _TCP_PROXY,
-        stat_prefix="tunnel",
-        cluster="worker",
+        stat_prefix=name,
+        cluster=to,
         idle_timeout="300s",
-        tunneling_config={"hostname": "actor.bench:80"},
+        **more,
     )
 
 
@@ -181,14 +198,14 @@ def _internal_transport() -> Json:
 
 
 def _edge(identity: BenchIdentity) -> Json:
-    certificate = _certificate(identity.edge)
-    context = {"tls_certificates": [certificate], "alpn_protocols": ["h2", "http/1.1"]}
-    return _transport("Downstream", common_tls_context=context)
+    shown = certificate(identity.edge)
+    context = {"tls_certificates": [shown], "alpn_protocols": ["h2", "http/1.1"]}
+    return transport("Downstream", common_tls_context=context)
 
 
 def _tls(side: str, own: Path, roots: Path, peer: str) -> Json:
     context = {
-        "tls_certificates": [_certificate(own)],
+        "tls_certificates": [certificate(own)],
         "alpn_protocols": ["h2"],
         "validation_context": {
             "trusted_ca": {"filename": str(roots)},
@@ -196,10 +213,10 @@ def _tls(side: str, own: Path, roots: Path, peer: str) -> Json:
         },
     }
     required = {"require_client_certificate": True} if side == "Downstream" else {}
-    return _transport(side, common_tls_context=context, **required)
+    return transport(side, common_tls_context=context, **required)
 
 
-def _transport(side: str, **config: Any) -> Json:
+def transport(side: str, **config: Any) -> Json:
     return {
         "transport_socket": _typed(
             "envoy.transport_sockets.tls", f"{_TLS}{side}TlsContext", **config
@@ -207,11 +224,22 @@ def _transport(side: str, **config: Any) -> Json:
     }
 
 
-def _certificate(bundle: Path) -> Json:
+def certificate(bundle: Path) -> Json:
     return {
         "certificate_chain": {"filename": str(bundle)},
         "private_key": {"filename": str(bundle)},
     }
+
+
+def cluster(name: str, host: str, port: int) -> Json:
+    """A cluster of one address, without limits that a bench could meet."""
+    return _cluster(name, _address(host, port))
+
+
+def internal(name: str) -> Json:
+    """A cluster that leads into the internal listener of the same name."""
+    address = {"envoy_internal_address": {"server_listener_name": name}}
+    return {**_cluster(name, address), **_internal_transport()}
 
 
 def _cluster(name: str, address: Json) -> Json:
@@ -226,7 +254,7 @@ def _cluster(name: str, address: Json) -> Json:
     }
 
 
-def _protocol(explicit: Json, idle: str | None = None) -> Json:
+def protocol(explicit: Json, idle: str | None = None) -> Json:
     options: Json = {"@type": type_url(_HTTP), "explicit_http_config": explicit}
     if idle:
         options["common_http_protocol_options"] = {"idle_timeout": idle}

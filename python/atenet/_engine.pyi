@@ -1,5 +1,6 @@
 """The Rust engine. Calls that may wait release the GIL; errors are EngineError or ValueError."""
 
+from os import PathLike
 from typing import Self, final
 
 __version__: str
@@ -89,6 +90,12 @@ class EgressPolicy:
         Raises ValueError naming the argument.
         """
 
+def minting_seconds(cert: str | PathLike[str], key: str | PathLike[str], count: int) -> float:
+    """Seconds for one interception leaf with its TLS server: the mean over `count` new names. For measures.
+
+    `cert`, `key`: PEM files of the authority. Raises EngineError for files of no use.
+    """
+
 def socket_in_netns(netns: str) -> int:
     """A new non-blocking, close-on-exec IPv4 TCP socket made inside the network namespace at this path.
 
@@ -164,6 +171,9 @@ class Capture:
 
     def stats(self) -> str:
         """JSON: {actors: [...]}, see engine/atenet-engine/src/capture/stats.rs."""
+
+    def denials(self, actor: str) -> str:
+        """The names that the relay lately denied to `<atespace>/<actor>`, as `Router.denials` tells them."""
 
     def metrics(self) -> str:
         """Prometheus text."""
@@ -257,6 +267,7 @@ __all__ = [
     "__version__",
     "check_name",
     "log_to_stderr",
+    "minting_seconds",
     "normal_host",
     "parse_actor_ref",
     "parse_credential_uri",

@@ -1,5 +1,6 @@
 """Cleartext HTTP that leaves an actor: each request on its own Host."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -7,6 +8,7 @@ import grpc
 import pytest
 
 from tests.support.egress_stage import DIALLED, EgressStage, http
+from tests.support.eventually import eventually
 from tests.support.origins import answering, echo
 from tests.support.raw_h2 import RawH2
 from tests.support.raw_http1 import request
@@ -100,6 +102,29 @@ async def test_the_policy_is_read_for_each_request(egress: EgressStage) -> None:
     assert (await wire.ask(ask)).status == 200
     assert egress.api.asked["GetActorEgressPolicy", actor] == 3
     assert origin.connections == 1
+
+
+@pytest.mark.conformance("E-17")
+async def test_requests_that_come_together_share_a_reading_that_began_after_them(
+    egress: EgressStage,
+) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor(http(name, ports=[origin.port]))
+    gate = egress.api.gates[actor] = asyncio.Event()
+    first = await egress.tunnel(actor, origin.port)
+    late = [await egress.tunnel(actor, origin.port) for _ in range(20)]
+    ask = request("GET", "/", ("host", name))
+    asked = asyncio.create_task(first.ask(ask))
+    method = ("GetActorEgressPolicy", actor)
+    await eventually(lambda: egress.api.asked[method] == 1)
+    # What the first one is judged by was read before this.
+    egress.api.allow(actor, http("other.example"))
+    for wire in late:
+        await wire.send(ask)
+    gate.set()
+    assert (await asked).status == 200
+    assert {reason(await wire.response()) for wire in late} == {(403, "no-egress-rule")}
+    assert egress.api.asked[method] <= len(late) / 2
 
 
 # B080

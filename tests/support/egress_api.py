@@ -1,5 +1,6 @@
 """The control plane and the credential provider that an egress gateway asks: real servers, scripted answers."""
 
+import asyncio
 import uuid
 from collections import Counter
 from typing import Any
@@ -25,6 +26,8 @@ class EgressApi(FakeAteapi):
         # Method -> the status that its next calls get, by actor.
         self.failing: dict[tuple[str, str], grpc.StatusCode] = {}
         self.asked: Counter[tuple[str, str]] = Counter()
+        # Readings of an actor's policy are answered, with what was there when they came, once this is set.
+        self.gates: dict[str, asyncio.Event] = {}
         self.tokens: list[pb.MintActorJWTRequest] = []
 
     def put(self, actor: str, *, state: str = "RUNNING", created: int = 0) -> pb.Actor:
@@ -68,6 +71,8 @@ class EgressApi(FakeAteapi):
     ) -> pb.EgressPolicy:
         method = "GetActorEgressPolicy"
         found: pb.EgressPolicy = await self._find(method, request.actor, self.policies, context)
+        if gate := self.gates.get(f"{request.actor.atespace}/{request.actor.name}"):
+            await gate.wait()
         return found
 
     async def MintActorJWT(

@@ -32,6 +32,7 @@ use self::gateway::Gateway;
 use self::metrics::Metrics;
 use crate::actor_ref::{ActorRef, NameError};
 use crate::config::{CaptureConfig, CaptureLimits, DnsConfig, millis};
+use crate::denials::Denials;
 use crate::dns::Upstream;
 use crate::error::EngineError;
 use crate::proto::EgressPolicy;
@@ -73,6 +74,7 @@ struct Shared {
     dns: DnsConfig,
     upstream: Upstream,
     metrics: Metrics,
+    denials: Denials,
 }
 
 /// One activation's egress, as it is to be opened.
@@ -108,6 +110,7 @@ impl CaptureServer {
             dns: config.dns.clone(),
             upstream: Upstream::new(config.dns.upstream.clone()),
             metrics: Metrics::new(),
+            denials: Denials::default(),
         });
         Ok(Self { shared, config, actors: Mutex::default() })
     }
@@ -196,6 +199,12 @@ impl CaptureServer {
     #[must_use]
     pub fn stats(&self) -> Stats {
         stats::collect(self.actors.lock().values())
+    }
+
+    /// The names that were lately denied to actors.
+    #[must_use]
+    pub fn denials(&self) -> &Denials {
+        &self.shared.denials
     }
 
     /// Prometheus text.

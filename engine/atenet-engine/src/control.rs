@@ -48,6 +48,7 @@ pub trait ControlPlane: Send + Sync + 'static {
 }
 
 /// A control plane behind an address.
+#[derive(Clone)]
 pub struct Control {
     client: ControlClient<Connection>,
     connection: Connection,

@@ -18,6 +18,7 @@ mod inside;
 mod listen;
 mod names;
 mod origin;
+mod policies;
 mod pool;
 mod serve_http1;
 mod serve_http2;
@@ -33,6 +34,7 @@ use self::credentials::Credentials;
 use self::denial::Denial;
 use self::listen::Listener;
 use self::origin::Origins;
+use self::policies::Policies;
 use self::tunnel::Tunnel;
 use crate::actor_ref::ActorRef;
 use crate::config::{EgressConfig, LimitsConfig, TimeoutsConfig, millis};
@@ -51,6 +53,7 @@ const COMPILED: u64 = 1_000;
 /// One per process.
 struct Gateway {
     control: Control,
+    policies: Policies,
     origins: Origins,
     interception: Option<Interception>,
     credentials: Credentials,
@@ -104,8 +107,8 @@ impl Gateway {
     /// The policy of the tunnel's actor as it is now (row E-17).
     async fn policy(&self, tunnel: &Tunnel) -> Result<Arc<Matcher>, Denial> {
         let actor = &tunnel.actor;
-        let policy = self.control.egress_policy(actor).await.map_err(|status| {
-            tracing::warn!(%actor, code = ?status.code(), "cannot read an egress policy");
+        let policy = self.policies.read(actor).await.map_err(|code| {
+            tracing::warn!(%actor, ?code, "cannot read an egress policy");
             Denial::PolicyUnavailable
         })?;
         if policy.rules.is_empty() {
@@ -190,9 +193,10 @@ impl Egress {
         let auth = ClientAuth::Require { roots: config.client_roots.clone(), callers: Callers::OneUri };
         let tls = ServerTls::new(config.tls.clone(), auth, &[b"http/1.1"]).map_err(failed("egress listener"))?;
         let interception = config.interception.clone().map(Interception::new).transpose();
-        let denials = Denials::default();
+        let (denials, control) = (Denials::default(), Control::new(&config.control)?);
         let gateway = Gateway {
-            control: Control::new(&config.control)?,
+            policies: Policies::new(control.clone()),
+            control,
             origins: Origins::new(config)?,
             interception: interception.map_err(failed("egress interception"))?,
             credentials: Credentials::new(&config.credential_providers, millis(config.limits.credential_ttl_ms))?,

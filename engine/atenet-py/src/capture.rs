@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use atenet_engine::actor_ref::ActorRef;
 use atenet_engine::capture::{CaptureError, CaptureServer, Opening};
 use atenet_engine::config::CaptureConfig;
 use atenet_engine::proto::EgressPolicy;
@@ -112,6 +113,13 @@ impl Capture {
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         let running = self.running()?;
         py.detach(|| serde_json::to_string(&running.server.stats())).map_err(engine_error)
+    }
+
+    fn denials(&self, py: Python<'_>, actor: &str) -> PyResult<String> {
+        let actor =
+            ActorRef::parse(actor.as_bytes()).map_err(|error| PyValueError::new_err(format!("actor: {error}")))?;
+        let running = self.running()?;
+        py.detach(|| serde_json::to_string(&running.server.denials().of(&actor))).map_err(engine_error)
     }
 
     fn metrics(&self) -> PyResult<String> {

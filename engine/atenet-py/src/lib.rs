@@ -4,6 +4,7 @@ mod capture;
 mod errors;
 mod extproc;
 mod logging;
+mod minting;
 mod names;
 mod policy;
 mod router;
@@ -19,6 +20,7 @@ fn _engine(m: &Bound<'_, PyModule>) -> PyResult<()> {
     api_front::register(m)?;
     capture::register(m)?;
     extproc::register(m)?;
+    minting::register(m)?;
     names::register(m)?;
     policy::register(m)?;
     router::register(m)?;

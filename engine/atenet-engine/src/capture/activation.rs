@@ -63,7 +63,8 @@ impl Activation {
     pub(super) fn new(actor: ActorRef, opening: &Opening<'_>, shared: &Shared) -> Self {
         let (control, drain) = drain::channel();
         let uid: Arc<str> = opening.uid.into();
-        let relay = Relay::new(actor.clone(), uid.clone(), &shared.dns, shared.policy_max_age());
+        let who = (actor.clone(), uid.clone());
+        let relay = Relay::new(who, &shared.dns, shared.policy_max_age(), shared.denials.clone());
         Self {
             actor,
             uid,

@@ -16,6 +16,9 @@ use super::rate::Rate;
 use crate::actor_ref::ActorRef;
 use crate::capture::Budget;
 use crate::config::{DnsAnswers, DnsConfig};
+use crate::denials::{Denials, Denied};
+
+const NAME_DENIED: &str = "name-denied";
 
 /// One activation's.
 pub(crate) struct Relay {
@@ -27,6 +30,7 @@ pub(crate) struct Relay {
     rate: Mutex<Rate>,
     counts: Counts,
     said: Budget,
+    denials: Denials,
 }
 
 /// What to do with a message.
@@ -39,7 +43,12 @@ pub(super) enum Step {
 }
 
 impl Relay {
-    pub(crate) fn new(actor: ActorRef, uid: Arc<str>, config: &DnsConfig, max_age: Duration) -> Self {
+    pub(crate) fn new(
+        (actor, uid): (ActorRef, Arc<str>),
+        config: &DnsConfig,
+        max_age: Duration,
+        denials: Denials,
+    ) -> Self {
         Self {
             actor,
             uid,
@@ -49,6 +58,7 @@ impl Relay {
             rate: Mutex::new(Rate::new(config.queries_per_second, Instant::now())),
             counts: Counts::default(),
             said: Budget::default(),
+            denials,
         }
     }
 
@@ -115,15 +125,19 @@ impl Relay {
         }
     }
 
-    /// One line for each name that was denied, within bounds.
+    /// One line for each name that was denied, within bounds; people can ask for the last ones.
     fn note(&self, question: &Question) {
+        let host = question.host.as_ref().map(ToString::to_string);
+        let (reason, detail) = (NAME_DENIED, "no egress rule covers this name");
+        let denied = Denied { layer: None, host, port: None, rule: None, reason, detail };
+        self.denials.note(&self.actor, Some(&self.uid), denied);
         let Some(unsaid) = self.said.take(Instant::now()) else { return };
         tracing::info!(
             actor = %self.actor,
             uid = %self.uid,
             name = %question.query.name.to_ascii(),
             kind = %question.query.query_type,
-            reason = "name-denied",
+            reason = NAME_DENIED,
             unsaid = (unsaid > 0).then_some(unsaid),
             "egress name denied"
         );
@@ -143,7 +157,7 @@ pub(super) mod tests {
     pub(in super::super) fn relay(answers: DnsAnswers, allowed: &[&str]) -> Relay {
         let config = DnsConfig { answers, ..DnsConfig::default() };
         let actor = ActorRef::parse(b"team/agent").unwrap();
-        let relay = Relay::new(actor, "uid".into(), &config, Duration::from_secs(10));
+        let relay = Relay::new((actor, "uid".into()), &config, Duration::from_secs(10), Denials::default());
         let http = HttpRule { hostnames: allowed.iter().map(|&name| name.to_owned()).collect(), ..HttpRule::default() };
         let rule = EgressRule { http: Some(http), ..EgressRule::default() };
         relay.policy().set(&EgressPolicy { rules: vec![rule], ..EgressPolicy::default() });
