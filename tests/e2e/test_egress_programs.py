@@ -154,3 +154,46 @@ out = [written, open({BUNDLE!r}).read().count("BEGIN CERTIFICATE")]
     written, count = await world.told(told)
     assert not written
     assert count > 50
+
+
+@pytest.mark.conformance("E-22", "E-23")
+@pytest.mark.timeout(240)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_was_denied_is_told_and_what_is_suggested_lets_it_through(
+    world: World, tmp_path: Path
+) -> None:
+    other, asked = "other.test.example", ["getent", "hosts", "other.test.example"]
+    assert (await world.run(asked))[0] != 0
+    refused = await world.run(
+        ["curl", "-sS", "--resolve", f"{HOST}:80:203.0.113.9", f"http://{HOST}/"]
+    )
+    assert "no egress rule covers this host" in refused[1]
+
+    ate = world.ate
+    told = (await asyncio.to_thread(ate.good, "policy", "denials", "demo/reach", "-o", "json")).json
+    known = {(entry["reason"], entry["host"], entry["kind"], entry["port"]) for entry in told}
+    assert ("name-denied", other, None, None) in known
+    assert ("no-egress-rule", HOST, "http", 80) in known
+    table = (await asyncio.to_thread(ate.good, "policy", "denials", "demo/reach")).out
+    assert other in table
+
+    proposed = (await asyncio.to_thread(ate.good, "policy", "suggest", "demo/reach")).out
+    assert f"https {other} port 443 (only its name was asked for" in proposed
+    file = tmp_path / "policy.yaml"
+    file.write_text(proposed)
+    await asyncio.to_thread(ate.good, "policy", "set", "demo/reach", "-f", file)
+
+    async def passes() -> bool:
+        return (await world.run(asked))[0] == 0
+
+    await eventually(passes, seconds=20)
+    again = (await asyncio.to_thread(ate.good, "policy", "suggest", "demo/reach")).out
+    assert again.startswith("# Nothing to add.")
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_denials_of_an_actor_that_is_not_there_are_an_error(world: World) -> None:
+    for command in ("denials", "suggest"):
+        ran = await asyncio.to_thread(world.ate, "policy", command, "demo/nobody")
+        assert ran.code == 3, ran

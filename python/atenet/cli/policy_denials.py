@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,17 +11,18 @@ import yaml
 from google.protobuf.json_format import MessageToDict
 
 from atenet.cli.control import DEADLINE_SECONDS, control
-from atenet.cli.home import address_of, home_option, running
+from atenet.cli.home import home_option, running
 from atenet.cli.output import age, output_option, show
 from atenet.cli.policy_file import parse_policy
 from atenet.cli.refs import REF
 from atenet.client.request import ClientTls
 from atenet.denials.client import Denial, fetch_denials
 from atenet.denials.suggest import Suggestion, suggest
-from atenet.identity.spiffe import EGRESS_SERVER_NAME
+from atenet.identity.spiffe import EGRESS_SERVER_NAME, pod_dns_name, pod_id
+from atenet.local.processes import NAMESPACE, POOL
 from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["denials", "suggestion", "yaml_text"]
+__all__ = ["denials", "recent_denials", "suggestion", "yaml_text"]
 
 
 @click.command("denials")
@@ -30,11 +32,11 @@ __all__ = ["denials", "suggestion", "yaml_text"]
 def denials(actor: pb.ObjectRef, home: Path, output: str) -> None:
     """Show what an actor was lately denied, newest first.
 
-    The gateway keeps a bounded number in memory; its log has one line for each.
+    Gateway and workers keep a bounded number in memory; their logs have one line for each.
     """
     with control(home) as stub:
         stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
-    found = _fetch(actor, home)
+    found = recent_denials(home, f"{actor.atespace}/{actor.name}")
     columns = ("LAST", "TIMES", "KIND", "HOST", "PORT", "RULE", "REASON", "WHAT")
     show(output, [denial.data() for denial in found], columns, [_row(denial) for denial in found])
 
@@ -55,7 +57,9 @@ def suggestion(actor: pb.ObjectRef, home: Path) -> None:
 
     with control(home) as stub:
         policy = found_policy(stub, actor) or pb.EgressPolicy()
-    click.echo(yaml_text(suggest(policy, _fetch(actor, home))), nl=False)
+    click.echo(
+        yaml_text(suggest(policy, recent_denials(home, f"{actor.atespace}/{actor.name}"))), nl=False
+    )
 
 
 def yaml_text(proposed: Suggestion) -> str:
@@ -80,12 +84,22 @@ def _story(proposed: Suggestion) -> list[str]:
     ]
 
 
-def _fetch(actor: pb.ObjectRef, home: Path) -> list[Denial]:
+def recent_denials(home: Path, named: str) -> list[Denial]:
+    """Newest first: what the gateway denied, and the names that workers did, as the actor may have been on any.
+
+    `named`: `<atespace>/<actor>`. Raises AteError.
+    """
     layout, record = running(home)
-    context = ClientTls.of(layout).context()
-    address = address_of(record, "egress", "denials")
-    named = f"{actor.atespace}/{actor.name}"
-    found = fetch_denials(address, EGRESS_SERVER_NAME, named, context)
+    gateway = ClientTls.of(layout)
+    workers = replace(gateway, roots=layout.home / "trust" / "pod-identity.pem")
+    found: list[Denial] = []
+    for process in record["processes"]:
+        address = process["addresses"].get("denials")
+        if address is not None:
+            is_worker = "atunnel" in process["addresses"]
+            name = pod_dns_name(pod_id(NAMESPACE, POOL)) if is_worker else EGRESS_SERVER_NAME
+            context = (workers if is_worker else gateway).context()
+            found += fetch_denials(address, name, named, context)
     return sorted(found, key=lambda denial: denial.last, reverse=True)
 
 

@@ -14,7 +14,7 @@ __all__ = ["Added", "Left", "Suggestion", "suggest"]
 _DEFAULTS = {"http": 80, "https": 443}
 # What the contract allows in one rule.
 _MOST_HOSTS, _MOST_PORTS = 256, 16
-_BY_RULE = frozenset({"no-egress-policy", "no-egress-rule", "egress-port-denied"})
+_BY_RULE = frozenset({"no-egress-policy", "no-egress-rule", "egress-port-denied", "name-denied"})
 _ADDRESS = "no rule can name an address; only `*` covers it, and everything else with it"
 _NO_NAME = "it named no host"
 

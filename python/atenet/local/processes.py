@@ -137,7 +137,7 @@ def _worker(
     layout: Layout, settings: LocalSettings, creds: Credentials, number: int
 ) -> ProcessSpec:
     name, ip = f"worker-{number}", settings.worker_address(number)
-    listen = f"{ip}:{settings.tunnel_port}"
+    listen, denials = f"{ip}:{settings.tunnel_port}", f"{ip}:{settings.denials_port}"
     argv = _command(
         "ateworker",
         *("--name", name),
@@ -153,6 +153,7 @@ def _worker(
         *("--trust", creds.pod_roots),
         *("--state-dir", layout.worker(name)),
         *("--egress-gateway-trust", creds.service_roots),
+        *("--denials-listen", denials),
         *("--egress-interception-trust", creds.interception_roots),
         *("--net-prefix", layout.net_prefix(number)),
         *(word for path in settings.allow_host_path for word in ("--allow-host-path", str(path))),
@@ -163,7 +164,7 @@ def _worker(
     return ProcessSpec(
         name=name,
         argv=argv,
-        addresses={"atunnel": listen},
+        addresses={"atunnel": listen, "denials": denials},
         stop_rank=1,
         stop_seconds=settings.suspend_grace + 10,
     )

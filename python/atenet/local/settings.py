@@ -49,7 +49,9 @@ class LocalSettings:
     egress_port: int = flag("Egress gateway: tunnels of actors.", default=8445)
     egress_stats_port: int = flag("Egress gateway: /metrics.", default=15022)
     egress_readiness_port: int = flag("Egress gateway: /readyz.", default=15023)
-    denials_port: int = flag("Egress gateway: recent denials, over HTTPS.", default=7448)
+    denials_port: int = flag(
+        "Egress gateway and workers: recent denials, over HTTPS.", default=7448
+    )
     credentials_port: int = flag("Credential provider: gRPC, for the gateway.", default=7447)
     tunnel_port: int = flag("Workers: atunnel, on each worker's own address.", default=8443)
     cache_ttl: float = flag(

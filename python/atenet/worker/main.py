@@ -14,6 +14,8 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 
 from atenet import daemon, flags
 from atenet._engine import EngineError, Tunnel, log_to_stderr, socket_in_netns
+from atenet.denials.server import serving_denials
+from atenet.denials.settings import DenialsSettings
 from atenet.errors import AteError
 from atenet.gvisor import find_runsc
 from atenet.identity.public_roots import public_roots
@@ -77,7 +79,7 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
         ingress, bound = await stack.enter_async_context(_tunnel(settings, threads))
         capture = await stack.enter_async_context(_capture(settings, threads))
         egress = await stack.enter_async_context(_egress(settings, capture))
-        stats = _stats(settings, capture, stack)
+        pages = _stats(settings, capture, stack) | _denials(settings, capture, stack)
         networks = await _networks(settings, threads)
         stack.push_async_callback(networks.close)
         # A machine that cannot make one is told so now, and not when the first actor is due.
@@ -98,7 +100,7 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
         async with _watched(loops | {"the watch over egress policies": egress.run()}, stop):
             await _first(registration.accepted.wait(), stop.wait())
             if registration.accepted.is_set():
-                daemon.announce_ready(settings.ready_file, {"atunnel": bound, **stats})
+                daemon.announce_ready(settings.ready_file, {"atunnel": bound, **pages})
             await stop.wait()
             await supervisor.close()
             await _last_beat(registration)
@@ -211,6 +213,17 @@ def _stats(
 
     pages = PageServer("--stats-listen", settings.stats_listen, {"/metrics": shown})
     return {"stats": str(stack.enter_context(pages).address)}
+
+
+def _denials(
+    settings: WorkerSettings, capture: EngineCapture, stack: AsyncExitStack
+) -> dict[str, str]:
+    """Where people can ask for the names that were denied, if anywhere."""
+    asked = DenialsSettings(
+        settings.denials_listen, settings.credential, settings.trust, settings.denials_reader
+    )
+    address = stack.enter_context(serving_denials(asked, capture.denials))
+    return {} if address is None else {"denials": address}
 
 
 async def _networks(settings: WorkerSettings, threads: ThreadPoolExecutor) -> PairPool:

@@ -10,7 +10,7 @@ from atenet._engine import check_name
 from atenet.address import Address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
-from atenet.identity.spiffe import EGRESS_SERVER_NAME
+from atenet.identity.spiffe import CLI_ID, EGRESS_SERVER_NAME
 from atenet.worker.network import check_prefix
 from atenet.worker.resolv_conf import resolver_address
 
@@ -114,6 +114,14 @@ class WorkerSettings:
     )
     stop_wait: float = flag(
         "How long an actor has between SIGTERM and SIGKILL.", default=2.0, kind=seconds
+    )
+    denials_listen: str | None = flag(
+        "Serve the names that actors were lately denied to people, host:port; without it: not served. "
+        "Shows --credential, and asks for a certificate that chains to --trust.",
+        default=None,
+    )
+    denials_reader: tuple[str, ...] = flag(
+        "SPIFFE ID that may read denials; repeatable.", default=(CLI_ID,)
     )
     ready_file: Path | None = flag(
         "File to make, with the bound addresses as JSON, once the worker is registered.",

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from atenet.denials.client import Denial, fetch_denials
+from atenet.cli.policy_denials import recent_denials
 from atenet.denials.suggest import suggest
-from atenet.identity.spiffe import EGRESS_SERVER_NAME
 from atenet.local.demo.origins import API, DENIED, PINNED, PLAIN, RAW_PORT
 from atenet.local.demo.report import require
 from atenet.local.demo.software import ATESPACE
@@ -136,9 +135,10 @@ def fronting(world: World) -> str:
 
 def denials(world: World) -> str:
     """What was denied can be asked for, and a rule is proposed for it."""
-    found = _denials(world)
+    found = recent_denials(world.system.layout.home, f"{ATESPACE}/{PROBER}")
     reasons = {denial.reason for denial in found}
-    require({"no-egress-rule", "unknown-protocol"} <= reasons, f"reasons {sorted(reasons)}")
+    expected = {"name-denied", "no-egress-rule", "unknown-protocol"}
+    require(expected <= reasons, f"reasons {sorted(reasons)}")
     proposed = suggest(policy(), found)
     added = [f"{each.kind} {each.host}:{each.port}" for each in proposed.added]
     require(f"http {DENIED}:80" in added, f"proposed {added}")
@@ -167,11 +167,6 @@ def _probe(world: World, what: str, **arguments: Any) -> dict[str, Any]:
     require(answer.status == 200, f"the prober answered {answer.status}: {answer.body[:200]!r}")
     told: dict[str, Any] = json.loads(answer.body)
     return told
-
-
-def _denials(world: World) -> list[Denial]:
-    context = world.tls.context()
-    return fetch_denials(world.denials, EGRESS_SERVER_NAME, f"{ATESPACE}/{PROBER}", context)
 
 
 def _at(port: int) -> str:

@@ -84,7 +84,6 @@ class World:
         self.router = address_of(ready, "router", "https")
         self.dataplane = str(ready["settings"]["dataplane"])
         self.keeps_memory = ready["settings"]["sandbox"] == "gvisor"
-        self.denials = address_of(ready, "egress", "denials")
         self.tls = ClientTls.of(system.layout)
         self._metrics = f"http://{address_of(ready, 'ateapi', 'stats')}/metrics"
 

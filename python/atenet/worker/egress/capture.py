@@ -82,6 +82,10 @@ class EngineCapture:
     async def close_actor(self, uid: str) -> None:
         await self._on_thread(lambda: self._engine.close_actor(uid))
 
+    def denials(self, actor: str) -> str:
+        """JSON, see `Router.denials`. Raises ValueError for what is no actor's name."""
+        return self._engine.denials(actor)
+
     def metrics(self) -> str:
         """Prometheus text."""
         return self._engine.metrics()
