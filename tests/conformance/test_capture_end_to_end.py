@@ -1,5 +1,6 @@
 """A real actor dials out: relay, capture, gateway, origin; the agent and the worker are real processes."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -287,6 +288,52 @@ async def test_an_actor_without_a_certificate_does_not_start(
             registrar.refuse_minting = None
         assert caught.value.code() is told_as
     running = await started(here, egress)
+    await here.terminate(running.handle)
+
+
+# B134
+@pytest.mark.conformance("E-03")
+async def test_a_certificate_is_renewed_and_a_gap_is_made_up_for(
+    here: Node, egress: EgressStage
+) -> None:
+    registrar = here.registrar
+    name, origin = await egress.web(answering(200, b"there"))
+    registrar.lifetime = 4
+    try:
+        running = await started(here, egress, http(name, ports=[origin.port]))
+
+        def minted() -> int:
+            return sum(m.actor_uid == running.handle.actor_uid for m in registrar.minted)
+
+        async def reached() -> bool:
+            said = await running.told(f'out = fetch("http://{name}:{origin.port}/", timeout=5)')
+            return said.get("out", [0])[0] == 200
+
+        async def cut_off() -> bool:
+            return not await reached()
+
+        assert await reached()
+        await eventually(lambda: minted() == 2, seconds=10)
+        assert await reached()
+        kept = f"""
+import socket, sys
+sys.kept = socket.create_connection(("203.0.113.9", {origin.port}))
+def again():
+    sys.kept.sendall(b"GET / HTTP/1.1\\r\\nhost: {name}\\r\\n\\r\\n")
+    return sys.kept.recv(4096).decode()
+sys.again = again
+out = again()
+"""
+        assert "200" in await running.out(kept)
+        registrar.refuse_minting = grpc.StatusCode.UNAVAILABLE
+        await eventually(cut_off, seconds=15)
+        assert "200" in await running.out("import sys\nout = sys.again()"), "what runs lives on"
+        await asyncio.sleep(2)
+        assert await cut_off()
+    finally:
+        registrar.lifetime, registrar.refuse_minting = 3600, None
+    await eventually(reached, seconds=20)
+    assert minted() >= 3
     await here.terminate(running.handle)
 
 

@@ -46,6 +46,7 @@ class Registrar(ateapi_pb2_grpc.WorkerServiceServicer):
         self.policies: dict[str, pb.EgressPolicy] = {}
         self.actors: Authority | None = None
         self.minted: list[pb.MintWorkerActorCertificateRequest] = []
+        self.lifetime = 3600.0
 
     async def GetWorkerActorEgressPolicies(
         self, request: pb.GetWorkerActorEgressPoliciesRequest, context: Any
@@ -64,7 +65,8 @@ class Registrar(ateapi_pb2_grpc.WorkerServiceServicer):
             raise AssertionError
         self.minted.append(request)
         uri = tunnel_id(f"{request.actor.atespace}/{request.actor.name}")
-        leaf = issued(self.actors, request.certificate_signing_request, uris=[uri])
+        asked = request.certificate_signing_request
+        leaf = issued(self.actors, asked, uris=[uri], seconds=self.lifetime)
         return pb.MintWorkerActorCertificateResponse(actor_certificates=[leaf])
 
     async def RegisterWorker(
