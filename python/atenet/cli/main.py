@@ -22,6 +22,11 @@ COMMANDS = {
     "atespace": ("atenet.cli.atespace", "atespace", "Create and look at atespaces."),
     "template": ("atenet.cli.template", "template", "Create and look at actor templates."),
     "actor": ("atenet.cli.actor", "actor", "Create, look at, suspend, pause and resume actors."),
+    "image": (
+        "atenet.cli.image",
+        "image",
+        "Import and list root file systems for the gvisor class.",
+    ),
     "snapshot": ("atenet.cli.snapshot", "snapshot", "List, verify and collect snapshots."),
     "policy": ("atenet.cli.policy", "policy", "Say what an actor may reach, and ask what it may."),
     "curl": ("atenet.cli.curl", "curl", "Send a request to an actor through the router."),

@@ -85,6 +85,10 @@ class Layout:
         return self.home / "nodes" / NODE
 
     @property
+    def images(self) -> Path:
+        return self.node / "images"
+
+    @property
     def atelet_socket(self) -> Path:
         return self.node / "run" / "atelet.sock"
 

@@ -147,6 +147,7 @@ def _worker(
         *("--ip", ip),
         *("--slots", str(settings.slots)),
         *("--sandbox", _class(settings)),
+        *("--images", layout.images),
         *("--atelet-socket", layout.atelet_socket),
         *("--socket", layout.worker_socket(name)),
         *("--credential", creds.worker),

@@ -20,6 +20,7 @@ from atenet.errors import AteError
 from atenet.gvisor import find_runsc
 from atenet.identity.public_roots import public_roots
 from atenet.identity.spiffe import pod_id
+from atenet.images import ImageStore
 from atenet.pages import Page, PageServer, Query
 from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
 from atenet.rpc.unix import serve_unix
@@ -142,7 +143,14 @@ def _sandboxes(settings: WorkerSettings, threads: ThreadPoolExecutor) -> tuple[S
             hint="`make runsc` builds it (needs Go); or name one with --runsc",
         )
     return (
-        GvisorSandbox(runsc, prefix, settings.state_dir / "gvisor", cgroups, threads),
+        GvisorSandbox(
+            runsc,
+            prefix,
+            settings.state_dir / "gvisor",
+            cgroups,
+            threads,
+            images=None if settings.images is None else ImageStore(settings.images),
+        ),
         process,
     )
 

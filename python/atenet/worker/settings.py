@@ -37,6 +37,10 @@ class WorkerSettings:
         "gVisor's runsc. Default: one on PATH that is recent enough, else what `make runsc` built.",
         default=None,
     )
+    images: Path | None = flag(
+        "Directory of this node's images (`ate image import`), for containers of the gvisor class.",
+        default=None,
+    )
     slots: int = flag("How many actors this worker holds at a time.", default=4)
     cpu_milli: int = flag(
         "Thousandths of a core that actors' templates may ask for in all. 0: only slots count.",

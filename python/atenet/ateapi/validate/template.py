@@ -104,8 +104,10 @@ def _container(at: str, container: pb.Container, volumes: set[str]) -> None:
 
 
 def _command(at: str, container: pb.Container) -> None:
-    if not container.command or not container.command[0]:
-        raise invalid(f"{at}.command", "is required")
+    if not (container.command or container.image) or (
+        container.command and not container.command[0]
+    ):
+        raise invalid(f"{at}.command", "is required, unless an image has one")
     if len(container.command) > _MAX_ARGUMENTS:
         raise invalid(f"{at}.command", f"at most {_MAX_ARGUMENTS} arguments")
     for i, argument in enumerate(container.command):

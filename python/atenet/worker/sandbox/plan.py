@@ -65,6 +65,9 @@ class ContainerPlan:
     environment: dict[str, str] = field(repr=False)  # may hold secrets
     working_dir: str
     binds: tuple[Bind, ...]
+    image: str = (
+        ""  # its command, variables and directory stand in for what the template leaves out
+    )
 
 
 def volume_directories(template: ateapi_pb2.ActorTemplate, actor_dir: Path) -> dict[str, Path]:
@@ -105,7 +108,9 @@ def _plan(
     identity: dict[str, str],
     common: Common,
 ) -> ContainerPlan:
-    if not container.command or not container.command[0]:
+    if not (container.command or container.image) or (
+        container.command and not container.command[0]
+    ):
         raise InvalidTemplateError(
             f"{where}.command is empty", hint="give the program and its arguments"
         )
@@ -118,6 +123,7 @@ def _plan(
         environment={**common.environment, **_environment(container, where), **identity},
         working_dir=_working_dir(container, where),
         binds=(*common.binds, *binds),
+        image=container.image,
     )
 
 

@@ -320,8 +320,7 @@ def test_the_bundle_holds_no_name_of_an_actor(tmp_path: Path) -> None:
         network=tmp_path,
         sandbox="id",
         first=True,
-        defaults={"A": "image", "C": "d"},
     )
     made = bundle.spec(plan, place)
-    assert made["process"]["env"] == ["A=b", "C=d"]
+    assert made["process"]["env"] == ["A=b"]
     assert "me" not in json.dumps(made["process"])

@@ -39,13 +39,11 @@ class Place:
     network: Path
     sandbox: str
     first: bool
-    defaults: dict[str, str]  # variables of the image; the template's come after them
 
 
 def spec(plan: ContainerPlan, place: Place) -> dict[str, Any]:
     """The content of config.json."""
-    environment = place.defaults | plan.environment
-    variables = [f"{k}={v}" for k, v in environment.items() if k not in _IDENTITY]
+    variables = [f"{k}={v}" for k, v in plan.environment.items() if k not in _IDENTITY]
     nobody_can: dict[str, list[str]] = {
         kind: [] for kind in ("bounding", "effective", "inheritable", "permitted", "ambient")
     }

@@ -11,11 +11,13 @@ import asyncio
 import os
 import shutil
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from atenet.errors import AteError
 from atenet.gvisor import Runtime
+from atenet.images import Image, ImageStore
 from atenet.proto import ateapi_pb2
 from atenet.worker.sandbox import account, output
 from atenet.worker.sandbox.bubblewrap import SystemView
@@ -25,7 +27,11 @@ from atenet.worker.sandbox.gvisor.group import Container, GvisorGroup, container
 from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, STATES, Runsc
 from atenet.worker.sandbox.interface import Launch, MemoryUnusableError
 from atenet.worker.sandbox.output import OutputLog
-from atenet.worker.sandbox.plan import ContainerPlan
+from atenet.worker.sandbox.plan import (
+    DEFAULT_PATH,
+    ContainerPlan,
+    InvalidTemplateError,
+)
 
 __all__ = ["GvisorSandbox"]
 
@@ -37,7 +43,14 @@ class GvisorSandbox:
     sandbox_class = "gvisor"
 
     def __init__(
-        self, program: Path, prefix: str, scratch: Path, cgroups: Cgroups, threads: Executor
+        self,
+        program: Path,
+        prefix: str,
+        scratch: Path,
+        cgroups: Cgroups,
+        threads: Executor,
+        *,
+        images: ImageStore | None = None,
     ) -> None:
         """Blocks for some ms. Raises AteError when the program does not run."""
         self.runtime: Runtime | None = Runtime.of(program)
@@ -45,11 +58,26 @@ class GvisorSandbox:
         self._scratch = scratch
         self._cgroups = cgroups
         self._threads = threads
+        self._images = images
         self._view = SystemView.scan()
         self._root = scratch / "root"
 
     def check(self, template: ateapi_pb2.ActorTemplate) -> None:
         """Raises InvalidTemplateError for what this class cannot do."""
+        for index, container in enumerate(template.containers):
+            if not container.image:
+                continue
+            where = f"template.containers[{index}]"
+            found = self._find(container.image)
+            if found is None:
+                raise InvalidTemplateError(
+                    f"{where}.image {container.image!r} is not on this node",
+                    hint="`ate image import` brings it; `ate image list` shows what is here",
+                )
+            if not (container.command or found.command):
+                raise InvalidTemplateError(
+                    f"{where}.command is empty, and image {container.image!r} has none"
+                )
 
     async def start(self, launch: Launch) -> GvisorGroup:
         loop = asyncio.get_running_loop()
@@ -103,7 +131,8 @@ class GvisorSandbox:
         first = number == 0
         place = self._place(launch) / plan.name
         place.mkdir(mode=0o700)
-        content = bundle.spec(plan, self._where(launch, container_name(launch, 0), first))
+        where = self._where(launch, plan, container_name(launch, 0), first)
+        content = bundle.spec(_completed(plan, self._find(plan.image)), where)
         bundle.write(place / "bundle", content)
         log = OutputLog(output.path_for(launch.logs, plan.name), bundle.ACCOUNT)
         name = container_name(launch, number)
@@ -130,16 +159,37 @@ class GvisorSandbox:
             raise
         return Container(name, plan.name, log, pidfd)
 
-    def _where(self, launch: Launch, sandbox: str, first: bool) -> bundle.Place:
+    def _find(self, name: str) -> Image | None:
+        return self._images.find(name) if name and self._images is not None else None
+
+    def _where(
+        self, launch: Launch, plan: ContainerPlan, sandbox: str, first: bool
+    ) -> bundle.Place:
+        image = self._find(plan.image)
         return bundle.Place(
-            root=self._root,
-            system=rootfs.system_binds(self._view),
+            root=self._root if image is None else image.rootfs,
+            system=rootfs.system_binds(self._view) if image is None else (),
             facts=self._place(launch) / "facts",
             network=launch.network.runtime_path,
             sandbox=sandbox,
             first=first,
-            defaults={},
         )
 
     def _admit(self, launch: Launch, pid: int) -> None:
         self._cgroups.admit(launch.network.name, pid, launch.limits)
+
+
+def _completed(plan: ContainerPlan, image: Image | None) -> ContainerPlan:
+    """What the template leaves out, from its image."""
+    if image is None:
+        return plan
+    # These two every plan has; the image knows better, unless the template names others.
+    ours = {"PATH": DEFAULT_PATH, "HOME": account.HOME}
+    named = {k: v for k, v in plan.environment.items() if ours.get(k) != v}
+    own_directory = plan.working_dir == account.HOME
+    return replace(
+        plan,
+        command=plan.command or image.command,
+        environment={**ours, "HOME": "/tmp", **image.environment, **named},  # noqa: S108 - in the sandbox
+        working_dir=image.working_dir if own_directory else plan.working_dir,
+    )

@@ -1,0 +1,221 @@
+"""Images from what other tools write, and their actors."""
+
+import subprocess
+import tarfile
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from atenet.errors import AteError
+from atenet.images import Image, ImageStore
+from atenet.images.source import fill_from
+from atenet.proto import ateapi_pb2 as pb
+from atenet.worker.sandbox import Cgroups, GvisorSandbox, InvalidTemplateError
+from atenet.worker.sandbox.gvisor.bundle import ACCOUNT
+
+from tests.support.actor_box import ActorBox, actor_box
+from tests.support.gvisor_box import runsc
+from tests.support.image_archive import docker_archive, layer, oci_archive
+
+CONFIG = {
+    "Entrypoint": ["/bin/tell"],
+    "Cmd": ["one", "two"],
+    "Env": ["PATH=/bin", "COLOUR=blue"],
+    "WorkingDir": "/work",
+}
+# Says what it was started as; linked statically, so it needs nothing else in its image.
+TELL = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  char where[256];
+  for (int i = 0; i < count; i++) printf("%s ", words[i]);
+  printf("%s %s %s\\n", getcwd(where, sizeof where), getenv("COLOUR"), getenv("PATH"));
+  FILE *file = fopen("/etc/written", "w");
+  printf("%s %d\\n", file ? "writes" : "cannot write", (int)getuid());
+  return 0;
+}
+"""
+pytestmark = pytest.mark.usefixtures("root")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ImageStore:
+    return ImageStore(tmp_path / "images")
+
+
+@pytest.fixture(scope="module")
+def tell(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    where = tmp_path_factory.mktemp("tell")
+    (where / "tell.c").write_text(TELL)
+    command = ["cc", "-static", "-O1", "-o", where / "tell", where / "tell.c"]
+    subprocess.run(command, check=True)
+    return (where / "tell").read_bytes()
+
+
+def _import(store: ImageStore, source: Path, name: str = "tool") -> Image:
+    return store.add(name, str(source), lambda rootfs: fill_from(source, rootfs))
+
+
+@pytest.mark.parametrize("write", [oci_archive, docker_archive])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_layers_lie_on_each_other(store: ImageStore, tmp_path: Path, write, compressed) -> None:  # type: ignore[no-untyped-def]
+    first = layer(
+        {"a/kept": b"1", "a/gone": b"1", "b/old": b"1", "c": b"file"}, compressed=compressed
+    )
+    second = layer(
+        {"a/.wh.gone": b"", "b/.wh..wh..opq": b"", "b/new": b"2", "c/d": b"2"},
+        compressed=compressed,
+    )
+    # A file of the first that is a directory in the second is hidden first.
+    third = layer({"c/.wh.nothing": b""})
+    found = _import(
+        store, write(tmp_path / "image.tar", CONFIG, first, layer({".wh.c": b""}), second, third)
+    )
+    root = found.rootfs
+    assert (root / "a" / "kept").read_bytes() == b"1"
+    assert not (root / "a" / "gone").exists()
+    assert [p.name for p in (root / "b").iterdir()] == ["new"]
+    assert (root / "c" / "d").read_bytes() == b"2"
+    assert (root / "a" / "kept").stat().st_uid == ACCOUNT
+    assert found.command == ("/bin/tell", "one", "two")
+    assert found.environment == {"PATH": "/bin", "COLOUR": "blue"}
+    assert found.working_dir == "/work"
+    assert "169.254.17.1" in (root / "etc" / "resolv.conf").read_text()
+    assert store.find("tool") == found
+
+
+def test_no_name_and_no_link_leads_out(store: ImageStore, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("mine")
+
+    def device(header: tarfile.TarInfo) -> None:
+        header.type, header.devmajor, header.devminor = tarfile.CHRTYPE, 1, 3
+
+    def special(header: tarfile.TarInfo) -> None:
+        header.type, header.mode = tarfile.REGTYPE, 0o6755
+
+    evil = layer(
+        {
+            "../../../escaped": b"x",
+            "/absolute": b"x",
+            "out": ("symlink", str(outside)),
+            "up": ("symlink", "../../../../../.." + str(outside)),
+            "in": ("symlink", "/inside"),
+            "inside/x": b"x",
+            "in/through": b"x",
+            "null": device,
+            "suid": special,
+            "etc": ("symlink", str(outside)),
+        }
+    )
+    found = _import(store, oci_archive(tmp_path / "evil.tar", CONFIG, evil))
+    assert [p.name for p in outside.iterdir()] == ["secret"]
+    assert not any(
+        p.name == "escaped" for p in tmp_path.rglob("escaped") if found.rootfs not in p.parents
+    )
+    assert (found.rootfs / "inside" / "through").read_bytes() == b"x"
+    assert not (found.rootfs / "null").exists()
+    assert (found.rootfs / "suid").stat().st_mode & 0o7000 == 0
+    assert not (found.rootfs / "etc").is_symlink()
+
+
+@pytest.mark.parametrize("target", ["{}", "../../../../../..{}"])
+def test_a_file_behind_a_link_that_leads_out_is_refused(
+    store: ImageStore, tmp_path: Path, target: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    evil = layer({"out": ("symlink", target.format(outside)), "out/planted": b"x"})
+    with pytest.raises(AteError, match="cannot be unpacked"):
+        _import(store, oci_archive(tmp_path / "evil.tar", CONFIG, evil))
+    assert list(outside.iterdir()) == []
+    assert store.list() == []
+
+
+def test_a_directory_is_a_root_file_system(store: ImageStore, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "bin").mkdir(parents=True)
+    (tree / "bin" / "tool").write_text("#!/bin/sh")
+    (tree / "etc").mkdir()
+    (tree / "etc" / "passwd").write_text("root:x:0:0::/:/bin/sh\nactor:x:5:5::/:/bin/sh\n")
+    found = _import(store, tree)
+    assert (found.rootfs / "bin" / "tool").read_text() == "#!/bin/sh"
+    names = [line.split(":")[0] for line in (found.rootfs / "etc/passwd").read_text().splitlines()]
+    assert names.count("actor") == 1
+    assert "nobody" in names
+    assert (tree / "etc" / "passwd").read_text().count("nobody") == 0
+
+
+def test_a_new_version_stands_beside_the_old_one(store: ImageStore, tmp_path: Path) -> None:
+    first = _import(store, oci_archive(tmp_path / "1.tar", CONFIG, layer({"v": b"1"})))
+    second = _import(store, oci_archive(tmp_path / "2.tar", CONFIG, layer({"v": b"2"})))
+    assert store.find("tool") == second
+    assert (first.rootfs / "v").read_bytes() == b"1"
+    assert [each.name for each in store.list()] == ["tool"]
+    assert store.remove("tool")
+    assert store.list() == []
+    assert not store.remove("tool")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"not a tar", "not a readable tar"), (layer({"x": b"y"}), "neither an OCI layout nor")],
+)
+def test_what_is_no_image_is_refused_and_leaves_nothing(
+    store: ImageStore, tmp_path: Path, content: bytes, said: str
+) -> None:
+    (tmp_path / "bad.tar").write_bytes(content)
+    with pytest.raises(AteError, match=said):
+        _import(store, tmp_path / "bad.tar")
+    assert list((tmp_path / "images").glob("*")) == []
+
+
+def test_a_bad_name_is_refused(store: ImageStore, tmp_path: Path) -> None:
+    with pytest.raises(AteError, match=r"image name '\.\./x'"):
+        _import(store, tmp_path, "../x")
+
+
+@pytest.fixture
+async def box(store: ImageStore, tmp_path: Path) -> AsyncIterator[ActorBox]:
+    program = runsc()
+
+    def make(scratch: Path, prefix: str, threads: ThreadPoolExecutor) -> GvisorSandbox:
+        return GvisorSandbox(program, prefix, scratch, Cgroups(prefix), threads, images=store)
+
+    async with actor_box(tmp_path / "box", make) as made:
+        yield made
+
+
+async def test_an_actor_runs_on_its_image(
+    box: ActorBox, store: ImageStore, tmp_path: Path, tell: bytes
+) -> None:
+    _import(
+        store, docker_archive(tmp_path / "i.tar", CONFIG, layer({"bin/tell": tell, "work/x": b""}))
+    )
+    network = await box.networks.acquire()
+    launch = box.launch("unused", network=network)
+    (plan,) = launch.containers
+    bare = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    plan = replace(
+        plan, image="tool", command=(), environment=bare, working_dir="/home/actor", binds=()
+    )
+    group = await box.sandbox.start(replace(launch, containers=(plan,)))
+    await group.exited
+    await group.stop(0)
+    await box.networks.release(network)
+    said = (launch.logs / "main.log").read_text().splitlines()
+    assert said == ["/bin/tell one two /work blue /bin", f"writes {ACCOUNT}"]
+    image = store.find("tool")
+    assert image is not None
+    assert not (image.rootfs / "etc" / "written").exists(), "what it writes is its own"
+
+
+async def test_an_image_that_is_not_there_is_named(box: ActorBox) -> None:
+    template = pb.ActorTemplate(containers=[pb.Container(name="main", image="nothing")])
+    with pytest.raises(InvalidTemplateError, match=r"containers\[0\].image 'nothing'"):
+        box.sandbox.check(template)
