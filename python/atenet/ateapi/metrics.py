@@ -70,8 +70,8 @@ class Metrics:
         )
         self._phases = Histogram(
             "ateapi_resume_phase_seconds",
-            "Resume workflows by phase: claim, start and thaw here; fetch, network, sandbox, ready and"
-            " activate as the node reported them.",
+            "Resume workflows by phase: claim, start and thaw here; fetch, network, egress, sandbox, ready"
+            " and activate as the node reported them.",
             ("phase",),
             buckets=_SECONDS,
             registry=self.registry,
@@ -133,7 +133,7 @@ class Metrics:
         self._phases.labels(phase).observe(seconds)
 
     def start_timings(self, timings: node_pb.StartTimings) -> None:
-        for field in ("fetch", "network", "sandbox", "ready", "activate"):
+        for field in ("fetch", "network", "egress", "sandbox", "ready", "activate"):
             self.resume_phase(field, getattr(timings, f"{field}_ms") / 1000)
 
     def reclaimed(self) -> None:
