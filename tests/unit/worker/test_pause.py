@@ -95,6 +95,7 @@ async def test_pausing_and_thawing_again_changes_nothing(host: Hosting) -> None:
         await host.supervisor.thaw(actor)
     told = [event for event, *_ in host.ingress.events]
     assert told == ["activate", "deactivate", "activate"]
+    assert [event for event, _ in host.egress.events] == ["open", "hold", "resume"]
 
 
 async def test_where_nothing_can_be_frozen_it_stays_reachable(
@@ -106,6 +107,7 @@ async def test_where_nothing_can_be_frozen_it_stays_reachable(
     with pytest.raises(FreezeUnavailableError, match="cannot be frozen on this node"):
         await host.supervisor.pause(actor)
     assert [event for event, *_ in host.ingress.events] == ["activate"]
+    assert [event for event, _ in host.egress.events] == ["open"]
     assert (await ask(host.gateway(actor), GET)).endswith(b"hello")
 
 

@@ -57,6 +57,52 @@ async def test_ingress_opens_only_when_the_actor_is_ready(host: Hosting) -> None
     assert list(host.ingress.open) == [actor]
 
 
+@pytest.mark.conformance("E-01")
+async def test_egress_is_open_before_the_actor_is_ready_and_until_it_has_stopped(
+    host: Hosting,
+) -> None:
+    actor = new_incarnation()
+    made = template(*python(GATED), probe=http_probe())
+    directory = host.directory(actor)
+    starting = asyncio.ensure_future(
+        host.supervisor.run(actor, made, directory, gateway="gateway.example:443")
+    )
+    log = host.box.where / actor.uid / "logs" / "main.log"
+    await eventually(log.exists)
+    assert host.egress.open_now == {actor: "gateway.example:443"}
+    assert host.ingress.open == {}
+    (host.box.data_of(actor.uid) / "go").touch()
+    await starting
+    host.ingress.hold = True
+    stopping = asyncio.ensure_future(host.supervisor.checkpoint(actor))
+    await host.ingress.closing.wait()
+    assert actor in host.egress.open_now, "a request in its grace may need it"
+    host.ingress.let_go.set()
+    await stopping
+    assert host.egress.events == [("open", actor.uid), ("close", actor.uid)]
+
+
+@pytest.mark.conformance("E-03")
+async def test_an_actor_whose_egress_cannot_be_opened_is_not_started(host: Hosting) -> None:
+    actor = new_incarnation()
+    host.egress.fail_opening = AteError("no certificate today")
+    with pytest.raises(AteError, match="no certificate today"):
+        await host.run(actor, template())
+    assert not (host.box.where / actor.uid / "logs" / "main.log").exists()
+    assert processes_of(actor.uid) == []
+    assert netns.names(host.box.prefix) == []
+    host.egress.fail_opening = None
+    await host.run(actor, template())
+
+
+async def test_an_actor_that_nobody_will_reach_has_no_egress_either(host: Hosting) -> None:
+    """A golden start is for all actors of its template: no policy is its own."""
+    actor = new_incarnation()
+    directory = host.directory(actor)
+    await host.supervisor.run(actor, template(), directory, golden=True, gateway="g.example:443")
+    assert host.egress.open_now == {}
+
+
 async def test_running_it_again_changes_nothing(host: Hosting) -> None:
     actor = new_incarnation()
     first = await host.run(actor, template())
