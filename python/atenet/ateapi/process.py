@@ -14,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from atenet.ateapi.audit import Keeper
 from atenet.ateapi.callers import Access
+from atenet.ateapi.ending import ended
 from atenet.ateapi.listening import Listening, listening
 from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.mint import CertificateMint, TokenMint, Vault
@@ -145,9 +146,7 @@ async def _started(
         for unsubscribe in subscriptions:
             unsubscribe()
         api.support.close()
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
+        await ended(background)
         await doors.close(settings.drain_timeout)
         await api.operations.drain(max(0.0, deadline - time.monotonic()))
         await api.watch.close()

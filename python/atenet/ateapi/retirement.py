@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import UTC
 from typing import Any, NamedTuple
 
+from atenet.ateapi.ending import ended
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.store import BusyError, Transaction
 from atenet.ateapi.workflows.context import Context
@@ -87,9 +88,7 @@ class Retirement:
             self._start(leave, self._suspend)
 
     async def close(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await ended(self._tasks.values())
 
     def _start(
         self, leave: _Leave, work: Callable[[_Leave], Coroutine[Any, Any, pb.Actor | None]]

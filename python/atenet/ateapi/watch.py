@@ -15,6 +15,7 @@ from datetime import UTC
 from typing import Any
 
 from atenet.ateapi import records
+from atenet.ateapi.ending import ended
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.hosting import HostingLedger
 from atenet.ateapi.nodes import NodeError
@@ -136,9 +137,7 @@ class Watch:
 
     async def close(self) -> None:
         await self.retirement.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await ended(self._tasks)
 
     async def _silent(self, row: WorkerRow) -> None:
         name = row.worker.metadata.name

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import grpc
 
 from atenet.ateapi import audit
+from atenet.ateapi.ending import ended
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.store import BusyError, HeldError, Store
 
@@ -76,10 +77,7 @@ class Operations:
         if not tasks:
             return
         _, left = await asyncio.wait(tasks, timeout=seconds)
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.wait(left)
+        await ended(left)
 
     def _ended(self, uid: str, task: asyncio.Task[Any]) -> None:
         self._running.pop(uid, None)
