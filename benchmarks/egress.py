@@ -22,7 +22,7 @@ from atenet.proto import ateapi_pb2_grpc
 from benchmarks.control_plane import WarmControlPlane, warm_control_plane
 from benchmarks.path.program import on_cores, until
 
-__all__ = ["Gateway", "egress_gateway"]
+__all__ = ["Gateway", "egress_gateway", "set_policy", "worker_credential"]
 
 _ACTOR = pb.ObjectRef(atespace="bench", name="a0")
 
@@ -55,7 +55,7 @@ def egress_gateway(
 ) -> Iterator[Gateway]:
     """Runs while the block lasts; loopback origins may be dialled. `cores`: the gateway's, a thread for each."""
     with warm_control_plane(root, 1, front="off") as plane:
-        _set_policy(plane, policy)
+        set_policy(plane, policy)
         file, ready = root / "egress.yaml", root / "egress-ready.json"
         file.write_text(json.dumps(_file(plane, origin_roots, len(cores) or None)))
         command = [Path(sys.executable).with_name("atenet"), "agentgateway", "-f", file]
@@ -70,7 +70,7 @@ def egress_gateway(
             until(lambda: ready.exists() or process.poll() is not None, "the egress gateway")
             bound = json.loads(ready.read_text())["listeners"]["tunnels"][0]
             host, port = bound.rsplit(":", 1)
-            tunnel = _tunnel_credential(plane.identity, root)
+            tunnel = worker_credential(plane.identity, root)
             tls = _worker(plane.identity, tunnel)
             running = psutil.Process(process.pid)
             yield Gateway((host, int(port)), running, tls, plane.identity, tunnel)
@@ -79,7 +79,7 @@ def egress_gateway(
             process.wait()
 
 
-def _set_policy(plane: WarmControlPlane, policy: pb.EgressPolicy) -> None:
+def set_policy(plane: WarmControlPlane, policy: pb.EgressPolicy) -> None:
     person = plane.identity.credential("cli", spiffe.CLI_ID).read_bytes()
     roots = plane.identity.trust("service-dns").read_bytes()
     credentials = grpc.ssl_channel_credentials(roots, person, person)
@@ -90,7 +90,8 @@ def _set_policy(plane: WarmControlPlane, policy: pb.EgressPolicy) -> None:
         ateapi_pb2_grpc.ControlStub(channel).CreateActorEgressPolicy(request, timeout=20)
 
 
-def _tunnel_credential(identity: LocalIdentity, root: Path) -> Path:
+def worker_credential(identity: LocalIdentity, root: Path) -> Path:
+    """The tunnel certificate of the actor's worker, with its key."""
     name = spiffe.worker_for_actor_id(_ACTOR.atespace, _ACTOR.name)
     bundle = root / "tunnel.pem"
     issued = credential.issue(Want(name, (), (Usage.CLIENT,)), identity.authority("actor-identity"))

@@ -51,7 +51,13 @@ def page() -> str:
 
 def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
     context.max_content_width = context.terminal_width = 100
-    yield f"### {context.command_path}\n\n```\n{command.get_help(context)}\n```\n"
+    if not hasattr(command, "modes"):
+        yield f"### {context.command_path}\n\n```\n{command.get_help(context)}\n```\n"
+    # A command that is one of several, by a flag of its own.
+    for mode, inner in getattr(command, "modes", {}).items():
+        yield from _sections(
+            inner, _context(inner, f"{context.info_name} --mode={mode}", context.parent)
+        )
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)

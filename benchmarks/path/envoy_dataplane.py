@@ -19,7 +19,7 @@ from benchmarks.path.program import Program, free_port
 from benchmarks.path.sides import Side
 from benchmarks.path.worker import actor
 
-__all__ = ["constant_side", "our_side"]
+__all__ = ["constant_program", "constant_side", "our_side"]
 
 _TOP = Path(__file__).resolve().parents[2]
 _RESPONSE = "envoy.service.ext_proc.v3.ProcessingResponse"
@@ -40,7 +40,7 @@ def constant_side(
     port = free_port()
     answer = constant_answer(worker_ip).hex()
     with ExitStack() as stack:
-        command = [_built(), f"127.0.0.1:{port}", answer]
+        command = [constant_program(), f"127.0.0.1:{port}", answer]
         service = Program("constant answers", command, cores=PATH, log=root / "constant.log")
         stack.enter_context(service).listens_on(port)
         environment = ["env", f"{ELSEWHERE}={port}"]
@@ -107,7 +107,7 @@ def _router(
         yield process, str(json.loads(ready.read_text())["listeners"]["ingress"][0])
 
 
-def _built() -> str:
+def constant_program() -> str:
     """The program of constant answers. Raises RuntimeError when it does not build."""
     build = ["build", "--release", "-q", "-p", "atenet-engine", "--example", "constant_answer"]
     done = subprocess.run(

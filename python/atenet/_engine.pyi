@@ -187,6 +187,13 @@ def refusals(dataplane: str) -> str:
     `dataplane`: `agentgateway` or `envoy`; they differ in a few statuses. Raises ValueError.
     """
 
+def egress_denials() -> str:
+    """The rows by which Envoy answers egress by itself, as JSON by name.
+
+    Each is {reason, status, body, grpc_status, retry_after}; the name is the reason, and `/` and a word where several
+    rows have one.
+    """
+
 @final
 class ApiFront:
     """What stands before ateapi's own server: answers warm calls by a read of the store, carries the others.
@@ -209,19 +216,31 @@ class ApiFront:
 
 @final
 class ExtProc:
-    """The decisions that Envoy asks for, over its external processing API."""
+    """The decisions that Envoy asks for, over its external processing APIs."""
 
-    def __new__(cls, config: str) -> Self:
-        """`config`: JSON, see engine/atenet-engine/src/config/extproc.rs. Raises ValueError naming the field."""
+    def __new__(cls, config: str, mode: str = "ingress") -> Self:
+        """`config`: JSON. `mode`: `ingress` (engine/atenet-engine/src/config/extproc.rs) or `egress` (egress.rs).
+
+        Raises ValueError naming the field.
+        """
 
     def start(self) -> str:
         """Binds and serves. Returns the bound `ip:port`. Raises EngineError."""
 
     def status(self) -> str:
-        """JSON: {deciding, parking: {active, max}, requests: [newest first]}; no header values, no query strings."""
+        """JSON: {deciding, requests: [newest first]}; no header values, no query strings.
+
+        Beside these for ingress `parking` ({active, max}), for egress `tunnels` (open ones).
+        """
 
     def metrics(self) -> str:
         """Prometheus text."""
+
+    def denials(self, actor: str) -> str:
+        """What egress lately denied to `<atespace>/<actor>`: a JSON list, newest first.
+
+        Raises ValueError for another text, EngineError for ingress.
+        """
 
     def close(self, timeout_seconds: float) -> None:
         """Accepts nothing new, waits for what is being decided, drops the rest and ends the runtime."""

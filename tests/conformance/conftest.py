@@ -30,6 +30,7 @@ from tests.support.egress_gateway import (
 from tests.support.egress_pki import EgressPki
 from tests.support.egress_stage import EgressStage
 from tests.support.envoy_dataplane import Envoy
+from tests.support.envoy_egress import EnvoyEgress
 from tests.support.fake_ateapi import FakeAteapi
 from tests.support.name_server import NameServer
 from tests.support.pki import Pki
@@ -56,20 +57,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "dataplane" not in metafunc.fixturenames:
-        return
-    wanted = {
-        name for mark in metafunc.definition.iter_markers("only") for name in mark.args
-    } or set(DATAPLANES)
-    names = [name for name in DATAPLANES if name in wanted]
-    metafunc.parametrize("dataplane", names, indirect=True, scope="session")
+    for fixture, known in (("dataplane", DATAPLANES), ("egress_dataplane", EGRESS_DATAPLANES)):
+        if fixture not in metafunc.fixturenames:
+            continue
+        wanted = {
+            name for mark in metafunc.definition.iter_markers("only") for name in mark.args
+        } or set(known)
+        names = [name for name in known if name in wanted]
+        metafunc.parametrize(fixture, names, indirect=True, scope="session")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One loop for the session: routers, workers and control plane outlive a test."""
     session = pytest.mark.asyncio(loop_scope="session")
     for item in items:
-        shared = {"routers", "egress_gateways"} & set(getattr(item, "fixturenames", ()))
+        shared = {"routers", "egress_world"} & set(getattr(item, "fixturenames", ()))
         if pytest_asyncio.is_async_test(item) and shared:
             item.add_marker(session, append=False)
     _expect_differences(items)
@@ -187,7 +189,10 @@ async def own_stage(
 # -- egress
 
 
-EGRESS_DATAPLANES: dict[str, Callable[[], EgressDataplane]] = {"agentgateway": AgentgatewayEgress}
+EGRESS_DATAPLANES: dict[str, Callable[[], EgressDataplane]] = {
+    "agentgateway": AgentgatewayEgress,
+    "envoy": EnvoyEgress,
+}
 
 
 @pytest.fixture(scope="session")
@@ -247,8 +252,7 @@ class EgressGateways:
 
     async def close(self) -> None:
         for gateway in self._all:
-            if gateway.process.returncode is None:
-                await gateway.process.kill()
+            await gateway.kill()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -262,7 +266,7 @@ async def egress_gateways(
     return gateways
 
 
-@pytest.fixture(scope="session", params=list(EGRESS_DATAPLANES))
+@pytest.fixture(scope="session")
 def egress_dataplane(request: pytest.FixtureRequest) -> EgressDataplane:
     return EGRESS_DATAPLANES[request.param]()
 

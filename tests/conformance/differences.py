@@ -36,6 +36,8 @@ _CLOSE_DELIMITED = "a body that only the end of the connection ends is ended cle
 
 _UPLOAD = "an upload ends when the actor has answered in full"
 
+_NO_RESET = "the tunnel's connection is ended, not reset: Envoy never resets an HTTP connection"
+
 DIFFERENCES = (
     _envoy(
         "test_a_trailing_tab_in_the_value_is_not_trimmed",
@@ -102,5 +104,36 @@ DIFFERENCES = (
     _envoy(
         "test_bytes_behind_an_upgrade_that_was_not_taken_are_a_new_request",
         "an actor's 2xx or 3xx to an upgrade is a 502, and the connection closes",
+    ),
+    _envoy(
+        "test_a_certificate_that_is_no_tunnels_fails_in_the_handshake",
+        "an authority's certificate with a tunnel's name passes the handshake and is told 403",
+        "authority",
+    ),
+    _envoy(
+        "test_an_absolute_target_and_a_host_that_differ_are_400",
+        "the target's host alone counts (RFC 9112, 3.2.2): judged, dialled, sent and logged",
+        "allowed",
+        "denied",
+    ),
+    _envoy(
+        "test_every_place_reads_every_spelling_alike",
+        "a user before the host of an absolute target is dropped, and the host alone is judged",
+        "in_an_absolute_target",
+    ),
+    _envoy("test_anything_else_is_reset", _NO_RESET, "ssh", "zeros", "old tls"),
+    _envoy(
+        "test_a_client_that_waits_for_the_server_is_reset_after_the_sniff_limit",
+        _NO_RESET,
+        "nothing",
+        "half a word",
+    ),
+    _envoy(
+        "test_an_origin_that_is_down_is_another_alert_than_a_denial",
+        "TLS that passes through to an origin out of reach is ended without an alert",
+    ),
+    _envoy(
+        "test_an_origin_without_http2_is_not_spoken_to_in_anything_less",
+        "gRPC to an origin that did not agree to HTTP/2 in the handshake is sent as HTTP/2 all the same, and fails",
     ),
 )

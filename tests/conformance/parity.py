@@ -1,4 +1,4 @@
-"""docs/parity.md: what each dataplane does with each row of the ingress table.
+"""docs/parity.md: what each dataplane does with each row of the tables of ingress and egress.
 
 It says what a green run of the suite means: a row is `passed` where every test of the row passed on that dataplane,
 and `differs` where one of them is listed in differences.py, which is a strict xfail. So the page can be made, and
@@ -31,11 +31,11 @@ def page(
     claims: Iterable[table.Claim],
     differences: Iterable[Difference],
 ) -> str:
-    """The page: the ingress rows that have tests."""
+    """The page: the rows of ingress and egress that bind a dataplane and have tests."""
     claims, differences = list(claims), list(differences)
     lines = [f"| row | {' | '.join(DATAPLANES)} |", "|---" * (len(DATAPLANES) + 1) + "|"]
     for row, bound in rows.items():
-        if not row.startswith("I-") or row in pending:
+        if not row.startswith(("I-", "E-")) or not bound or row in pending:
             continue
         cells = [
             _cell(row, plane, claims, differences) if plane in bound else "does not bind"

@@ -109,6 +109,7 @@ async def test_fields_that_claim_another_actor_are_ignored(egress: EgressStage) 
 
 @pytest.mark.egress_gateway(routing=True)
 @pytest.mark.conformance("E-05", "I-01")
+@pytest.mark.only("agentgateway")
 async def test_one_process_can_be_router_and_gateway(egress: EgressStage) -> None:
     name, origin = await egress.web(echo)
     actor = egress.actor(http(name, ports=[origin.port]))

@@ -90,6 +90,7 @@ async def test_neither_the_dialled_address_nor_the_hosts_port_picks_the_destinat
 
 # B099
 @pytest.mark.conformance("E-17")
+@pytest.mark.only("agentgateway")
 async def test_the_policy_is_read_for_each_request(egress: EgressStage) -> None:
     name, origin = await egress.web(answering(200))
     actor = egress.actor(http(name, ports=[origin.port]))
@@ -128,7 +129,7 @@ async def test_requests_that_come_together_share_a_reading_that_began_after_them
 
 
 # B080
-@pytest.mark.conformance("E-06", "E-17")
+@pytest.mark.conformance("E-06")
 async def test_a_policy_that_cannot_be_read_is_503_and_asked_for_again(egress: EgressStage) -> None:
     name, origin = await egress.web(answering(200))
     actor = egress.actor(http(name, ports=[origin.port]))
@@ -230,6 +231,22 @@ async def test_an_origin_sees_nothing_that_speaks_for_the_gateway(egress: Egress
     assert not set(forged) & {key.lower() for key, _ in told["fields"]}
 
 
+@pytest.mark.conformance("E-11")
+async def test_a_request_reaches_its_origin_as_it_was_sent(egress: EgressStage) -> None:
+    name, origin = await egress.web(echo)
+    actor = egress.actor(http(name, ports=[origin.port]))
+    sent = [
+        ("accept", "*/*"),
+        ("x-one", "1"),
+        ("x-one", "2"),
+        ("cookie", "a=b"),
+        ("user-agent", "u"),
+    ]
+    told = json.loads((await egress.get(actor, origin.port, name, *sent)).data)
+    fields = [(key.lower(), value) for key, value in told["fields"]]
+    assert sorted(fields) == sorted([("host", f"{name}:{origin.port}"), *sent])
+
+
 # B094
 @pytest.mark.conformance("E-12")
 async def test_the_address_that_was_checked_is_the_one_that_is_dialled(egress: EgressStage) -> None:
@@ -280,6 +297,9 @@ async def test_a_host_that_is_down_or_unknown_is_told_from_a_denied_one(
     await origin.close()
     assert reason(await egress.get(actor, origin.port, down)) == (502, "origin-unreachable")
     assert reason(await egress.get(actor, origin.port, unknown)) == (502, "origin-unresolved")
+    noted = {(down, "origin-unreachable"), (unknown, "origin-unresolved")}
+    await eventually(lambda: len(egress.denials(actor)) == len(noted))
+    assert {(line["host"], line["reason"]) for line in egress.denials(actor)} == noted
 
 
 @pytest.mark.conformance("E-21")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +27,10 @@ class EgressSpec:
     intercepting: bool = True
     # Whether the same process is an ingress router too.
     routing: bool = False
+    # Envoy only: how long a policy is kept. Tests that do not wait for it see each change at once.
+    policy_ttl: float = 0.0
+    # Envoy only: a further external processor.
+    additional: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,15 @@ class EgressGateway:
     port: int
     stats: str
     denials: str
+    # What runs beside it, and ends with it.
+    helpers: tuple[RouterProcess, ...] = ()
+    # Further pages, by name.
+    pages: dict[str, str] = field(default_factory=dict)
+
+    async def kill(self) -> None:
+        for process in (self.process, *self.helpers):
+            if process.returncode is None:
+                await process.kill()
 
 
 class EgressDataplane(Protocol):
@@ -72,7 +85,7 @@ class AgentgatewayEgress:
         if spec.own_resolver:
             command.append(f"--egress-name-server={spec.name_server}")
         else:
-            command = _resolving(spec.name_server, command, directory)
+            command = resolving(spec.name_server, command, directory)
         process = await RouterProcess.start(command, directory)
         bound = Endpoint.parse(process.ready["listeners"]["tunnels"][0])
         ready = process.ready
@@ -94,7 +107,7 @@ def _ingress(spec: EgressSpec, pki: EgressPki) -> dict[str, Any]:
     }
 
 
-def _resolving(name_server: str, command: Sequence[str], directory: Path) -> list[str]:
+def resolving(name_server: str, command: Sequence[str], directory: Path) -> list[str]:
     """The command with a resolver configuration of its own: a mount that nobody else sees."""
     configuration = directory / "resolv.conf"
     configuration.write_text(f"nameserver {name_server}\noptions timeout:2 attempts:1\n")

@@ -17,7 +17,8 @@ use thiserror::Error;
 
 pub use api_front::{ApiFrontConfig, WarmMethod};
 pub use capture::{CaptureConfig, CaptureLimits, DnsAnswers, DnsConfig, GatewayEnd, Range};
-pub use egress::{Cidr, CredentialProviderConfig, EgressConfig, EgressLimits};
+pub(crate) use egress::Decides;
+pub use egress::{Cidr, CredentialProviderConfig, EgressConfig, EgressDecisionsConfig, EgressLimits};
 pub use extproc::ExtProcConfig;
 pub use router::{
     CacheConfig, ControlConfig, DrainConfig, LimitsConfig, ListenerConfig, Mode, OtlpProtocol, ParkingConfig, Protocol,

@@ -6,18 +6,23 @@
 //!     TLS  -> policy by server name -> intercept (then as HTTP) | pass through
 //!     else -> reset
 //! ```
+//!
+//! Beside an Envoy, which carries the bytes, the same is asked piece by piece: `envoy`.
 
 mod admit;
 mod carry;
 mod credentials;
 mod denial;
+mod envoy;
 mod first;
 mod floor;
 mod hello;
 mod inside;
+mod kept;
 mod listen;
 mod names;
 mod origin;
+mod plan;
 mod policies;
 mod pool;
 mod serve_http1;
@@ -32,12 +37,15 @@ use moka::sync::Cache;
 
 use self::credentials::Credentials;
 use self::denial::Denial;
+pub use self::denial::table as denial_table;
+pub use self::envoy::EgressDecisions;
+use self::kept::Kept;
 use self::listen::Listener;
 use self::origin::Origins;
 use self::policies::Policies;
 use self::tunnel::Tunnel;
 use crate::actor_ref::ActorRef;
-use crate::config::{EgressConfig, LimitsConfig, TimeoutsConfig, millis};
+use crate::config::{Decides, EgressConfig, EgressLimits, LimitsConfig, TimeoutsConfig, millis};
 use crate::control::Control;
 use crate::denials::{Denials, Denied};
 use crate::drain::Drain;
@@ -53,10 +61,12 @@ const COMPILED: u64 = 1_000;
 /// One per process.
 struct Gateway {
     control: Control,
-    policies: Policies,
     origins: Origins,
     interception: Option<Interception>,
     credentials: Credentials,
+    policies: Policies,
+    /// None: each decision has its policy read.
+    kept: Option<Kept>,
     /// By the policy's uid and version.
     compiled: Cache<(String, i64), Arc<Matcher>>,
     telemetry: Telemetry,
@@ -79,7 +89,7 @@ struct Limits {
 }
 
 impl Limits {
-    fn new(config: &EgressConfig, sizes: &LimitsConfig, times: &TimeoutsConfig) -> Self {
+    fn new(config: &EgressLimits, sizes: &LimitsConfig, times: &TimeoutsConfig) -> Self {
         Self {
             head_bytes: sizes.head_bytes,
             streams: sizes.streams,
@@ -88,8 +98,8 @@ impl Limits {
             header: millis(times.header_ms),
             client_idle: millis(times.client_idle_ms),
             stream_idle: millis(times.stream_idle_ms),
-            sniff: millis(config.limits.sniff_ms),
-            recheck: millis(config.limits.recheck_ms),
+            sniff: millis(config.sniff_ms),
+            recheck: millis(config.recheck_ms),
         }
     }
 
@@ -104,8 +114,39 @@ impl Limits {
 }
 
 impl Gateway {
-    /// The policy of the tunnel's actor as it is now (row E-17).
+    fn new(
+        config: &Decides<'_>,
+        (telemetry, drain): (Telemetry, Drain),
+        kept: Option<Kept>,
+        interception: Option<Interception>,
+        limits: Limits,
+    ) -> Result<Self, EngineError> {
+        let control = Control::new(config.control)?;
+        let credential_ttl = millis(config.limits.credential_ttl_ms);
+        Ok(Self {
+            policies: Policies::new(control.clone()),
+            kept,
+            compiled: Cache::new(COMPILED),
+            control,
+            origins: Origins::new(config)?,
+            interception,
+            credentials: Credentials::new(config.credential_providers, credential_ttl)?,
+            telemetry,
+            denials: Denials::default(),
+            drain,
+            limits,
+        })
+    }
+
     async fn policy(&self, tunnel: &Tunnel) -> Result<Arc<Matcher>, Denial> {
+        match &self.kept {
+            None => self.read_policy(tunnel).await,
+            Some(kept) => kept.of(tunnel, || self.read_policy(tunnel)).await,
+        }
+    }
+
+    /// The policy of the tunnel's actor as it is now (row E-17).
+    async fn read_policy(&self, tunnel: &Tunnel) -> Result<Arc<Matcher>, Denial> {
         let actor = &tunnel.actor;
         let policy = self.policies.read(actor).await.map_err(|code| {
             tracing::warn!(%actor, ?code, "cannot read an egress policy");
@@ -193,19 +234,10 @@ impl Egress {
         let auth = ClientAuth::Require { roots: config.client_roots.clone(), callers: Callers::OneUri };
         let tls = ServerTls::new(config.tls.clone(), auth, &[b"http/1.1"]).map_err(failed("egress listener"))?;
         let interception = config.interception.clone().map(Interception::new).transpose();
-        let (denials, control) = (Denials::default(), Control::new(&config.control)?);
-        let gateway = Gateway {
-            policies: Policies::new(control.clone()),
-            control,
-            origins: Origins::new(config)?,
-            interception: interception.map_err(failed("egress interception"))?,
-            credentials: Credentials::new(&config.credential_providers, millis(config.limits.credential_ttl_ms))?,
-            compiled: Cache::new(COMPILED),
-            telemetry,
-            denials: denials.clone(),
-            drain,
-            limits: Limits::new(config, sizes, times),
-        };
+        let interception = interception.map_err(failed("egress interception"))?;
+        let limits = Limits::new(&config.limits, sizes, times);
+        let gateway = Gateway::new(&config.decides(), (telemetry, drain), None, interception, limits)?;
+        let denials = gateway.denials.clone();
         let listener = Listener::bind(&config.name, config.address, tls, Arc::new(gateway))?;
         let address = listener.address();
         tokio::spawn(listener.run());

@@ -1,9 +1,9 @@
 //! The decisions that Envoy asks for: the same resolver and the same refusals as the native router's.
 
-mod answer;
+pub(crate) mod answer;
 mod question;
-mod recent;
-mod server;
+pub(crate) mod recent;
+pub(crate) mod server;
 mod service;
 
 use std::net::SocketAddr;
@@ -17,6 +17,7 @@ use self::service::Service;
 use crate::config::{CacheConfig, ExtProcConfig};
 use crate::control::{Control, ControlPlane};
 use crate::drain::{self, DrainControl};
+use crate::envoy_proto::external_processor_server::ExternalProcessorServer;
 use crate::error::EngineError;
 use crate::resolve::Resolver;
 use crate::telemetry::Telemetry;
@@ -69,7 +70,7 @@ impl ExtProc {
             recent: recent.clone(),
             drain: drain.clone(),
         };
-        tokio::spawn(server::accept(listener, service, drain));
+        tokio::spawn(server::accept(listener, ExternalProcessorServer::new(service), drain));
         Ok(Self { address, telemetry, resolver, recent, control })
     }
 

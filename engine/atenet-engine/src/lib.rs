@@ -63,6 +63,12 @@ mod envoy_proto {
     tonic::include_proto!("envoy.service.ext_proc.v3");
 }
 
+/// The subset of its processing API for connections.
+#[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub)]
+mod envoy_network_proto {
+    tonic::include_proto!("envoy.service.network_ext_proc.v3");
+}
+
 /// The subset of OTLP that spans are sent in.
 #[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub)]
 mod otlp_proto {

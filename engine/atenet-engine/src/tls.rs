@@ -41,6 +41,13 @@ fn provider() -> Arc<CryptoProvider> {
     PROVIDER.clone()
 }
 
+/// Bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], TlsError> {
+    let mut bytes = [0; N];
+    let filled = provider().secure_random.fill(&mut bytes);
+    filled.map(|()| bytes).map_err(|_| TlsError::Config("no randomness".to_owned()))
+}
+
 /// A certificate chain (leaf first) and its private key, in PEM. Both may be the same file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]

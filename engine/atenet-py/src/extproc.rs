@@ -1,9 +1,13 @@
 //! `ExtProc`: the decisions that Envoy asks for; and `refusals`, the error table.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use atenet_engine::config::ExtProcConfig;
+use atenet_engine::actor_ref::ActorRef;
+use atenet_engine::config::{EgressDecisionsConfig, ExtProcConfig};
+use atenet_engine::egress::{self, EgressDecisions};
+use atenet_engine::error::EngineError;
 use atenet_engine::extproc;
 use atenet_engine::refusal::{Dataplane, Refusal};
 use pyo3::exceptions::PyValueError;
@@ -18,7 +22,8 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ExtProc>()?;
-    m.add_function(wrap_pyfunction!(refusals, m)?)
+    m.add_function(wrap_pyfunction!(refusals, m)?)?;
+    m.add_function(wrap_pyfunction!(egress_denials, m)?)
 }
 
 #[pyfunction]
@@ -40,14 +45,76 @@ fn refusals(dataplane: &str) -> PyResult<String> {
     Ok(Refusal::ALL.map(row).into_iter().collect::<serde_json::Value>().to_string())
 }
 
+#[pyfunction]
+fn egress_denials() -> String {
+    egress::denial_table().to_string()
+}
+
+/// What is decided: one direction.
+enum Config {
+    Ingress(ExtProcConfig),
+    Egress(EgressDecisionsConfig),
+}
+
+impl Config {
+    fn threads(&self) -> Option<usize> {
+        match self {
+            Self::Ingress(config) => config.threads,
+            Self::Egress(config) => config.threads,
+        }
+    }
+}
+
+enum Service {
+    Ingress(extproc::ExtProc),
+    Egress(EgressDecisions),
+}
+
+impl Service {
+    async fn start(config: &Config) -> Result<Self, EngineError> {
+        match config {
+            Config::Ingress(config) => extproc::ExtProc::start(config).await.map(Self::Ingress),
+            Config::Egress(config) => EgressDecisions::start(config).await.map(Self::Egress),
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::Ingress(service) => service.address(),
+            Self::Egress(service) => service.address(),
+        }
+    }
+
+    fn status(&self) -> Result<String, serde_json::Error> {
+        match self {
+            Self::Ingress(service) => serde_json::to_string(&service.status()),
+            Self::Egress(service) => serde_json::to_string(&service.status()),
+        }
+    }
+
+    fn metrics(&self) -> String {
+        match self {
+            Self::Ingress(service) => service.metrics(),
+            Self::Egress(service) => service.metrics(),
+        }
+    }
+
+    async fn close(&self, limit: Duration) {
+        match self {
+            Self::Ingress(service) => service.close(limit).await,
+            Self::Egress(service) => service.close(limit).await,
+        }
+    }
+}
+
 /// A running service and what it runs on. Calls hold it for as long as they wait, so that the runtime outlives them.
 struct Running {
-    service: extproc::ExtProc,
+    service: Service,
     runtime: Runtime,
 }
 
 enum State {
-    New(Box<ExtProcConfig>),
+    New(Box<Config>),
     Running(Arc<Running>),
     Closed,
 }
@@ -65,22 +132,28 @@ impl ExtProc {
     }
 }
 
-fn start(config: &ExtProcConfig) -> PyResult<Running> {
+fn start(config: &Config) -> PyResult<Running> {
     let mut builder = Builder::new_multi_thread();
     builder.enable_all().thread_name("ext-proc");
-    if let Some(threads) = config.threads {
+    if let Some(threads) = config.threads() {
         builder.worker_threads(threads);
     }
     let runtime = builder.build().map_err(|error| engine_error(format_args!("cannot start the runtime: {error}")))?;
-    let service = runtime.block_on(extproc::ExtProc::start(config)).map_err(engine_error)?;
+    let service = runtime.block_on(Service::start(config)).map_err(engine_error)?;
     Ok(Running { service, runtime })
 }
 
 #[pymethods]
 impl ExtProc {
     #[new]
-    fn new(config: &str) -> PyResult<Self> {
-        let config = ExtProcConfig::from_json(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    #[pyo3(signature = (config, mode = "ingress"))]
+    fn new(config: &str, mode: &str) -> PyResult<Self> {
+        let read = match mode {
+            "ingress" => ExtProcConfig::from_json(config).map(Config::Ingress),
+            "egress" => EgressDecisionsConfig::from_json(config).map(Config::Egress),
+            _ => return Err(PyValueError::new_err(format!("mode: must be ingress or egress, not {mode:?}"))),
+        };
+        let config = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Self(Mutex::new(State::New(Box::new(config)))))
     }
 
@@ -101,12 +174,22 @@ impl ExtProc {
 
     fn status(&self, py: Python<'_>) -> PyResult<String> {
         let running = self.running()?;
-        py.detach(|| serde_json::to_string(&running.service.status())).map_err(engine_error)
+        py.detach(|| running.service.status()).map_err(engine_error)
     }
 
     fn metrics(&self, py: Python<'_>) -> PyResult<String> {
         let running = self.running()?;
         Ok(py.detach(|| running.service.metrics()))
+    }
+
+    fn denials(&self, py: Python<'_>, actor: &str) -> PyResult<String> {
+        let actor =
+            ActorRef::parse(actor.as_bytes()).map_err(|error| PyValueError::new_err(format!("actor: {error}")))?;
+        let running = self.running()?;
+        let Service::Egress(service) = &running.service else {
+            return Err(engine_error("ext_proc: only egress denies"));
+        };
+        py.detach(|| serde_json::to_string(&service.denials().of(&actor))).map_err(engine_error)
     }
 
     fn close(&self, py: Python<'_>, timeout_seconds: f64) -> PyResult<()> {

@@ -9,7 +9,7 @@ from atenet.address import numeric_address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "with_port"]
 
 _DNS_PORT = 53
 
@@ -63,7 +63,7 @@ class Limits:
         """The engine's fields for the egress gateway."""
         return {
             "allow_cidrs": list(self.egress_allow_cidr),
-            "name_servers": [_with_port(server) for server in self.egress_name_server],
+            "name_servers": [with_port(server) for server in self.egress_name_server],
             "limits": {
                 "sniff_ms": _milliseconds(self.egress_sniff_timeout),
                 "recheck_ms": _milliseconds(self.egress_recheck_interval),
@@ -85,7 +85,7 @@ class Limits:
         }
 
 
-def _with_port(server: str) -> str:
+def with_port(server: str) -> str:
     """`IP:PORT` of an address with or without a port. Raises AteError."""
     try:
         return str(numeric_address(server, _DNS_PORT))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from atenet.errors import AteError
 from atenet.flags import options_for, seconds
-from atenet.router.settings import Settings
+from atenet.router.egress_settings import EgressSettings
+from atenet.router.settings import EnvoySettings, Settings
 
 __all__ = ["router"]
 
@@ -22,21 +24,60 @@ class _Router(click.Group):
         return super().parse_args(ctx, args)
 
 
+class _ByMode(click.Command):
+    """One of two commands, each with its own flags: which, `--mode` says. It is never guessed."""
+
+    def __init__(self, name: str, modes: dict[str, click.Command], **more: Any) -> None:
+        help_text = modes["ingress"].help
+        super().__init__(name, help=help_text, **more)
+        self.modes = modes
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        mode, rest = _mode(args)
+        if mode not in self.modes:
+            problem = (
+                f"is missing; one of {', '.join(self.modes)}"
+                if mode is None
+                else f"is none of {', '.join(self.modes)}: {mode}"
+            )
+            raise click.UsageError(f"--mode {problem}")
+        return self.modes[mode].make_context(f"{info_name} --mode={mode}", rest, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return ctx.command.invoke(ctx)
+
+
+def _mode(args: list[str]) -> tuple[str | None, list[str]]:
+    """The mode, and the other words."""
+    found, rest, words = None, [], iter(args)
+    for word in words:
+        if word == "--mode":
+            found = next(words, None)
+        elif word.startswith("--mode="):
+            found = word.removeprefix("--mode=")
+        else:
+            rest.append(word)
+    return found, rest
+
+
 @click.group(cls=_Router)
 def router() -> None:
-    """The Envoy dataplane: `atenet router --mode=ingress [FLAGS]` runs beside Envoy.
+    """The Envoy dataplane: `atenet router --mode=ingress|egress [FLAGS]` runs beside Envoy.
 
-    `atenet router --mode=ingress --help` lists the flags.
+    `atenet router --mode=ingress --help` and `--mode=egress --help` list the flags.
     """
 
 
-@router.command("run", hidden=True)
-@click.option(
-    "--mode", required=True, type=click.Choice(["ingress"]), help="Which direction is served."
-)
+@click.command()
 @options_for(Settings)
-def run_router(settings: Settings, mode: str) -> None:  # noqa: ARG001 - one mode so far; never guessed
-    """Serves Envoy its configuration and its decisions, until SIGTERM.
+def run_ingress(settings: Settings) -> None:
+    """Serves Envoy its configuration and its decisions as an ingress router, until SIGTERM.
 
     Logs go to stderr as JSON lines; nothing goes to stdout.
     """
@@ -47,19 +88,44 @@ def run_router(settings: Settings, mode: str) -> None:  # noqa: ARG001 - one mod
     daemon.run("router", settings.log_level, lambda stop: run(settings, stop))
 
 
-@router.command()
-@click.option(
-    "--mode", required=True, type=click.Choice(["ingress"]), help="Which direction is served."
-)
+@click.command()
+@options_for(EgressSettings)
+def run_egress(settings: EgressSettings) -> None:
+    """Serves Envoy its configuration and its decisions as an egress gateway, until SIGTERM.
+
+    Logs go to stderr as JSON lines; nothing goes to stdout.
+    """
+    from atenet import daemon
+    from atenet.router.egress import run
+
+    daemon.run("router", settings.log_level, lambda stop: run(settings, stop))
+
+
+@click.command()
 @options_for(Settings)
-def bootstrap(settings: Settings, mode: str) -> None:  # noqa: ARG001
+def bootstrap_ingress(settings: Settings) -> None:
     """Prints the bootstrap for an Envoy that is started elsewhere (same flags as the router)."""
+    _print_bootstrap(settings)
+
+
+@click.command()
+@options_for(EgressSettings)
+def bootstrap_egress(settings: EgressSettings) -> None:
+    """Prints the bootstrap for an Envoy that is started elsewhere (same flags as the router)."""
+    _print_bootstrap(settings)
+
+
+def _print_bootstrap(settings: EnvoySettings) -> None:
     import json
 
     from atenet.router.bootstrap import bootstrap as built
 
     resource = built(settings, xds_port=settings.port_xds, pressure=settings.pressure_file)
     click.echo(json.dumps(resource, indent=2))
+
+
+router.add_command(_ByMode("run", {"ingress": run_ingress, "egress": run_egress}, hidden=True))
+router.add_command(_ByMode("bootstrap", {"ingress": bootstrap_ingress, "egress": bootstrap_egress}))
 
 
 @router.command("wait-drained")

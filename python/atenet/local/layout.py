@@ -73,6 +73,14 @@ class Layout:
         return self.home / "router"
 
     @property
+    def egress_state(self) -> Path:
+        return self.home / "egress"
+
+    @property
+    def sdsmint_socket(self) -> Path:
+        return self.run / "sdsmint.sock"
+
+    @property
     def store(self) -> Path:
         return self.home / "ateapi" / "ate.db"
 
@@ -130,6 +138,7 @@ class Layout:
             self.home,
             self.config,
             self.router_state,
+            self.egress_state,
             self.secrets,
             self.store.parent,
             self.snapshots,
@@ -144,7 +153,12 @@ class Layout:
     def check_length(self, workers: int) -> None:
         """Raises AteError when a Unix socket below this home would not fit the kernel's limit."""
         longest = max(
-            (self.atelet_socket, self.control_socket, self.worker_socket(f"worker-{workers}")),
+            (
+                self.atelet_socket,
+                self.control_socket,
+                self.sdsmint_socket,
+                self.worker_socket(f"worker-{workers}"),
+            ),
             key=lambda path: len(os.fsencode(path)),
         )
         over = len(os.fsencode(longest)) - _LONGEST_SOCKET

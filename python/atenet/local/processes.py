@@ -6,7 +6,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from atenet.credentials.settings import PROVIDER_CLASS
 from atenet.identity import spiffe
+from atenet.local.hidden import without
 from atenet.local.layout import NODE, Layout
 from atenet.local.router_config import drain_limit
 from atenet.local.settings import LocalSettings
@@ -63,6 +65,7 @@ def plan(layout: Layout, settings: LocalSettings, creds: Credentials) -> list[Pr
         *(_worker(layout, settings, creds, number) for number in numbers),
         _router(layout, settings, creds),
         _egress(layout, settings, creds),
+        *([_sdsmint(layout, settings, creds)] if settings.dataplane == "envoy" else []),
         _provider(layout, settings, creds),
     ]
 
@@ -187,14 +190,14 @@ def _router(layout: Layout, settings: LocalSettings, creds: Credentials) -> Proc
 
 
 def _egress(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
-    """The native gateway, on either dataplane."""
+    envoy = settings.dataplane == "envoy"
     ip = settings.address
     denials = f"{ip}:{settings.denials_port}"
-    argv = _command(
-        "atenet",
-        "agentgateway",
-        *("-f", layout.egress_config),
-        *("--bind-address", ip),
+    gateway = (
+        _envoy_egress(layout, settings, creds) if envoy else _agentgateway_egress(layout, settings)
+    )
+    argv = (
+        *gateway,
         *(
             word
             for server in settings.egress_name_server
@@ -202,23 +205,74 @@ def _egress(layout: Layout, settings: LocalSettings, creds: Credentials) -> Proc
         ),
         *(word for cidr in settings.egress_allow_cidr for word in ("--egress-allow-cidr", cidr)),
         *("--denials-listen", denials),
-        *("--denials-credential", creds.egress_service),
-        *("--denials-trust", creds.pod_roots),
-        *("--ready-file", layout.ready_file("egress")),
+        *("--denials-credential", str(creds.egress_service)),
+        *("--denials-trust", str(creds.pod_roots)),
+        *("--ready-file", str(layout.ready_file("egress"))),
         *("--log-level", settings.log_level),
     )
+    stats = f"{ip}:{settings.egress_stats_port}"
+    readiness = f"{ip}:{settings.egress_readiness_port}"
     return ProcessSpec(
         name="egress",
         argv=argv,
         addresses={
             "tunnels": f"{ip}:{settings.egress_port}",
-            "stats": f"{ip}:{settings.egress_stats_port}",
-            "readiness": f"{ip}:{settings.egress_readiness_port}",
+            "stats": stats,
+            **({} if envoy else {"readiness": readiness}),
             "denials": denials,
         },
+        reported=("readiness", "status", "envoy_admin") if envoy else (),
         stop_rank=2,  # after the workers: actors may have last words
         stop_seconds=drain_limit(settings) + 5,
     )
+
+
+def _agentgateway_egress(layout: Layout, settings: LocalSettings) -> tuple[str, ...]:
+    return _command(
+        *("atenet", "agentgateway"),
+        *("-f", layout.egress_config),
+        *("--bind-address", settings.address),
+    )
+
+
+def _envoy_egress(layout: Layout, settings: LocalSettings, creds: Credentials) -> tuple[str, ...]:
+    given: dict[str, str | Path] = {
+        "--mode": "egress",
+        **_ENVOY_BESIDE,
+        "--state-dir": layout.egress_state,
+        "--listen-address": settings.address,
+        "--port-tunnels": str(settings.egress_port),
+        "--metrics-listen-addr": f"{settings.address}:{settings.egress_stats_port}",
+        "--ateapi-address": f"{settings.address}:{settings.api_port}",
+        "--ateapi-ca-file": creds.service_roots,
+        "--ateapi-client-cert": creds.egress_pod,
+        "--envoy-cert-path": creds.egress_service,
+        "--actor-identity-ca-file": creds.actor_roots,
+        "--sdsmint-socket": layout.sdsmint_socket,
+        "--credential-provider-name": PROVIDER_CLASS,
+        "--credential-provider-address": f"{settings.address}:{settings.credentials_port}",
+        "--credential-provider-server-name": spiffe.CREDENTIALS_SERVER_NAME,
+        # The control plane is near, and a person who changes a policy looks at once.
+        "--egress-policy-cache-ttl": "0s",
+        "--drain-delay": "0s",
+        "--drain-timeout": f"{drain_limit(settings):g}s",
+    }
+    if settings.egress_origin_roots is not None:
+        given["--origin-ca-file"] = settings.egress_origin_roots
+    command = _command("atenet", "router", *(word for pair in given.items() for word in pair))
+    return (*without(creds.interception_ca[1].parent), *command)
+
+
+def _sdsmint(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
+    argv = _command(
+        *("atenet", "sdsmint"),
+        *("--uds-path", layout.sdsmint_socket),
+        *(word for path in creds.interception_ca for word in ("--ca-pool-path", path)),
+        *("--ready-file", layout.ready_file("sdsmint")),
+        *("--log-level", settings.log_level),
+    )
+    # The gateway, which asks it, stops before.
+    return ProcessSpec(name="sdsmint", argv=argv, stop_rank=3, stop_seconds=5)
 
 
 def _provider(layout: Layout, settings: LocalSettings, creds: Credentials) -> ProcessSpec:
@@ -250,6 +304,15 @@ _ROUTER_PORTS = (
 
 # Enough for one machine's own requests; each thread has its own connection to each worker.
 _ENVOY_THREADS = 2
+# What only Envoy and the router beside it say to each other is on ports that nobody else needs to know.
+_ENVOY_BESIDE: dict[str, str | Path] = {
+    "--run-envoy": "true",
+    "--envoy-concurrency": str(_ENVOY_THREADS),
+    "--port-xds": "0",
+    "--port-extproc": "0",
+    "--status-port": "0",
+    "--envoy-admin-address": "127.0.0.1:0",
+}
 
 
 def _agentgateway(layout: Layout, settings: LocalSettings) -> tuple[str, ...]:
@@ -264,19 +327,14 @@ def _agentgateway(layout: Layout, settings: LocalSettings) -> tuple[str, ...]:
 
 
 def _envoy(layout: Layout, settings: LocalSettings, creds: Credentials) -> tuple[str, ...]:
-    # What only Envoy and the router beside it say to each other is on ports that nobody else needs to know.
-    between = {"--port-xds": "0", "--port-extproc": "0", "--status-port": "0"}
     given: dict[str, str | Path] = {
         "--mode": "ingress",
-        "--run-envoy": "true",
-        "--envoy-concurrency": str(_ENVOY_THREADS),
+        **_ENVOY_BESIDE,
         "--state-dir": layout.router_state,
         "--listen-address": settings.address,
         "--port-https": str(settings.https_port),
         "--port-connect-tls": str(settings.connect_tls_port),
         "--metrics-listen-addr": f"{settings.address}:{settings.stats_port}",
-        **between,
-        "--envoy-admin-address": "127.0.0.1:0",
         "--ateapi-address": f"{settings.address}:{settings.api_port}",
         "--ateapi-ca-file": creds.service_roots,
         "--ateapi-client-cert": creds.router_pod,

@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-from dataclasses import dataclass
 
 from atenet.address import Address
 from atenet.errors import AteError
 
-__all__ = ["EnvoyAdmin", "Traffic", "parse_stats"]
+__all__ = ["EnvoyAdmin", "parse_stats"]
 
 _LIMIT_SECONDS = 2.0
-_TRAFFIC = (
-    r"^(http\.(ingress|connect|connected)\.downstream|cluster\.workers\.upstream)"
-    r"_(rq|cx)_(active|total)$"
-)
-# Requests to actors; the CONNECTs around some of them may stay open, idle, for ever.
-_REQUESTS = ("http.ingress.downstream_rq_active", "http.connected.downstream_rq_active")
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What Envoy carries now and has carried."""
-
-    requests: int
-    client_connections: int
-    worker_connections: int
-    worker_connections_opened: int
-    tunnels: int
-    tunnels_opened: int
 
 
 class EnvoyAdmin:
@@ -60,19 +41,9 @@ class EnvoyAdmin:
                 found[status["name"]] = [str(Address(address["address"], address["port_value"]))]
         return found
 
-    def traffic(self) -> Traffic:
-        stats = parse_stats(self.get(f"/stats?filter={_TRAFFIC}"))
-        return Traffic(
-            requests=sum(stats.get(name, 0) for name in _REQUESTS),
-            client_connections=sum(
-                stats.get(f"http.{chain}.downstream_cx_active", 0)
-                for chain in ("ingress", "connect")
-            ),
-            worker_connections=stats.get("cluster.workers.upstream_cx_active", 0),
-            worker_connections_opened=stats.get("cluster.workers.upstream_cx_total", 0),
-            tunnels=stats.get("cluster.workers.upstream_rq_active", 0),
-            tunnels_opened=stats.get("cluster.workers.upstream_rq_total", 0),
-        )
+    def stats(self, pattern: str) -> dict[str, int]:
+        """Counters and gauges whose names match the regular expression."""
+        return parse_stats(self.get(f"/stats?filter={pattern}"))
 
     def _ask(self, method: str, path: str) -> str:
         connection = http.client.HTTPConnection(

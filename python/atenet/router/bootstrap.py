@@ -7,7 +7,7 @@ from pathlib import Path
 from atenet.address import Address
 from atenet.router.overload import overload_manager
 from atenet.router.resources.names import Resource, type_url
-from atenet.router.settings import Settings
+from atenet.router.settings import EnvoySettings
 
 __all__ = ["bootstrap"]
 
@@ -31,7 +31,7 @@ RUNTIME = {
 }
 
 
-def bootstrap(settings: Settings, *, xds_port: int, pressure: Path | None = None) -> Resource:
+def bootstrap(settings: EnvoySettings, *, xds_port: int, pressure: Path | None = None) -> Resource:
     """The whole file, in JSON form. `pressure`: see `overload`."""
     return {
         "node": {"id": NODE_ID, "cluster": NODE_ID},

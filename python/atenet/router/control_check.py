@@ -7,7 +7,7 @@ from typing import Any, Self
 import grpc.aio
 
 from atenet.proto import ateapi_pb2, ateapi_pb2_grpc
-from atenet.router.settings import Settings
+from atenet.router.settings import EnvoySettings
 from atenet.rpc import mtls_channel
 
 __all__ = ["ControlCheck"]
@@ -16,7 +16,7 @@ __all__ = ["ControlCheck"]
 class ControlCheck:
     """An own connection: what it costs never stands in a request's way."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: EnvoySettings) -> None:
         self._channel = mtls_channel(
             settings.ateapi_address,
             credential=settings.ateapi_client_cert,

@@ -10,7 +10,7 @@ from atenet._engine import EngineError, ExtProc
 from atenet.errors import AteError
 from atenet.router.settings import Settings
 
-__all__ = ["decision_config", "start_decisions"]
+__all__ = ["decision_config", "start_decisions", "start_service"]
 
 
 def decision_config(settings: Settings) -> dict[str, Any]:
@@ -41,8 +41,13 @@ def decision_config(settings: Settings) -> dict[str, Any]:
 
 async def start_decisions(settings: Settings) -> tuple[ExtProc, int]:
     """The running service and its port. Raises AteError."""
+    return await start_service(decision_config(settings), "ingress")
+
+
+async def start_service(config: dict[str, Any], mode: str) -> tuple[ExtProc, int]:
+    """The same for either direction."""
     try:
-        service = ExtProc(json.dumps(decision_config(settings)))
+        service = ExtProc(json.dumps(config), mode)
         address = await asyncio.to_thread(service.start)
     except (ValueError, EngineError) as error:
         raise AteError(str(error), hint="correct the flag, or the file it names") from error

@@ -16,7 +16,8 @@ from atenet.router.binary import find_envoy
 from atenet.router.bootstrap import bootstrap
 from atenet.router.overload import set_pressure
 from atenet.router.process import EnvoyProcess
-from atenet.router.settings import PRESSURE_FILE, Settings
+from atenet.router.settings import PRESSURE_FILE, EnvoySettings
+from atenet.router.traffic import Measure, Traffic
 from atenet.router.xds import XdsServer
 
 __all__ = ["Envoy", "envoy_beside"]
@@ -31,11 +32,20 @@ class Envoy:
     """What carries the requests."""
 
     def __init__(
-        self, admin: EnvoyAdmin, process: EnvoyProcess | None, pressure: Path | None
+        self,
+        admin: EnvoyAdmin,
+        process: EnvoyProcess | None,
+        pressure: Path | None,
+        measure: Measure,
     ) -> None:
         self.admin = admin
         self.process = process
         self._pressure = pressure
+        self._measure = measure
+
+    def traffic(self) -> Traffic:
+        """Raises AteError when Envoy does not answer."""
+        return self._measure(self.admin)
 
     async def serving(self, xds: XdsServer) -> None:
         """Returns when it has its configuration and serves. Raises AteError with its own words if it refuses."""
@@ -64,11 +74,13 @@ class Envoy:
         self.admin.post("/drain_listeners?graceful&skip_exit")
 
     def requests(self) -> int:
-        return self.admin.traffic().requests
+        return self.traffic().requests
 
 
 @asynccontextmanager
-async def envoy_beside(settings: Settings, xds_port: int) -> AsyncIterator[Envoy]:
+async def envoy_beside(
+    settings: EnvoySettings, xds_port: int, measure: Measure
+) -> AsyncIterator[Envoy]:
     """Starts Envoy if the settings say so; what was started is stopped at the end. Raises AteError."""
     if not settings.run_envoy:
         _log.info(
@@ -78,7 +90,7 @@ async def envoy_beside(settings: Settings, xds_port: int) -> AsyncIterator[Envoy
         pressure = settings.pressure_file
         if pressure is not None:
             set_pressure(pressure, 0.0)
-        yield Envoy(EnvoyAdmin(settings.envoy_admin_address), None, pressure)
+        yield Envoy(EnvoyAdmin(settings.envoy_admin_address), None, pressure, measure)
         return
     with _directory(settings.state_dir) as directory:
         pressure = Path(directory) / PRESSURE_FILE
@@ -92,7 +104,7 @@ async def envoy_beside(settings: Settings, xds_port: int) -> AsyncIterator[Envoy
             log_level=settings.log_level,
         )
         try:
-            yield Envoy(EnvoyAdmin(await _or_end(process)), process, pressure)
+            yield Envoy(EnvoyAdmin(await _or_end(process)), process, pressure, measure)
         finally:
             await process.stop()
 

@@ -1,212 +1,36 @@
-"""`atenet router --mode=ingress`: the process beside Envoy, from its start to its drain."""
+"""`atenet router --mode=ingress`: decisions and resources of the ingress, beside Envoy."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import logging
-import platform
-import signal
-from dataclasses import asdict
 from typing import Any
 
-from atenet import __version__
-from atenet._engine import ExtProc, log_to_stderr
-from atenet.address import Address
-from atenet.daemon import Stop, announce_ready
-from atenet.errors import AteError
-from atenet.pages import Page, PageServer, Query
-from atenet.router import drain, metrics, statusz
-from atenet.router.control_check import ControlCheck
+from atenet.daemon import Stop
+from atenet.router import serving
 from atenet.router.decisions import start_decisions
-from atenet.router.envoy import Envoy, envoy_beside
-from atenet.router.health import Health
 from atenet.router.resources import build_snapshot
 from atenet.router.settings import Settings
-from atenet.router.xds import XdsServer
+from atenet.router.traffic import ingress_traffic
 
 __all__ = ["run"]
-
-_log = logging.getLogger(__name__)
-
-_HEALTH_SECONDS = 1.0
-# What is still being decided when Envoy is gone has nobody to answer.
-_LEFTOVER_SECONDS = 1.0
 
 
 async def run(settings: Settings, stop: Stop) -> None:
     """Serves until `stop`, then drains; a second signal ends it at once. Raises AteError."""
-    log_to_stderr("router", settings.log_level)
-    drain.clear_marker(settings.drain_complete_file)
-    _check_files(settings)
-    decisions, decisions_port = await start_decisions(settings)
-    xds = XdsServer(build_snapshot(settings, decisions_port=decisions_port))
-    try:
-        xds_port = await xds.start(settings.port_xds)
-        async with envoy_beside(settings, xds_port) as envoy, ControlCheck(settings) as control:
-            router = Router(settings, decisions, xds, envoy, control)
-            await router.serve(
-                stop, {"xds": f"127.0.0.1:{xds_port}", "extproc": f"127.0.0.1:{decisions_port}"}
-            )
-    finally:
-        await xds.close()
-        await asyncio.to_thread(decisions.close, _LEFTOVER_SECONDS)
+    serving.prepare(settings)
+    service, port = await start_decisions(settings)
 
-
-def _check_files(settings: Settings) -> None:
-    """Names the flag of a file that cannot be read, before anything is started."""
-    for name in (
-        *("ateapi_ca_file", "ateapi_client_cert", "envoy_cert_path", "ingress_client_ca_file"),
-        *("upstream_credential_bundle", "upstream_trust_bundle"),
-    ):
-        path = getattr(settings, name)
-        try:
-            path.read_bytes()
-        except OSError as error:
-            raise AteError(
-                f"--{name.replace('_', '-')}: cannot read {path}: {error.strerror}"
-            ) from error
-
-
-class Router:
-    """The parts of a running router, and what the pages say of them."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        decisions: ExtProc,
-        xds: XdsServer,
-        envoy: Envoy,
-        control: ControlCheck,
-    ) -> None:
-        self._settings = settings
-        self._decisions = decisions
-        self._xds = xds
-        self._envoy = envoy
-        self._state = "starting"
-        looks = {"envoy": self._look_at_envoy, "control-plane": control.look}
-        self._health = Health(looks, interval=_HEALTH_SECONDS)
-
-    async def serve(self, stop: Stop, addresses: dict[str, Any]) -> None:
-        settings = self._settings
-        probes = {
-            "/readyz": self._readyz,
-            "/healthz": lambda _: Page("ok\n"),
-            "/metrics": self._metrics,
-        }
-        with (
-            PageServer(
-                "--metrics-listen-addr", settings.metrics_listen_addr, probes
-            ) as metrics_pages,
-            PageServer(
-                "--status-port",
-                Address("127.0.0.1", settings.status_port),
-                {"/statusz": self._statusz},
-            ) as page,
-        ):
-            addresses |= {
-                "stats": str(metrics_pages.address),
-                "readiness": str(metrics_pages.address),
-            }
-            addresses |= {
-                "status": str(page.address),
-                "envoy_admin": str(self._envoy.admin.address),
-            }
-            if not await self._until(self._envoy.serving(self._xds), stop):
-                return
-            addresses["listeners"] = await asyncio.to_thread(self._envoy.admin.listeners)
-            addresses["envoy_pid"] = self._envoy.process.pid if self._envoy.process else None
-            watching = asyncio.create_task(self._health.run())
-            try:
-                await self._health.look("envoy")
-                self._state = "serving"
-                announce_ready(settings.ready_file, addresses)
-                if await self._until(stop.wait(), None):
-                    await self._drain()
-            finally:
-                watching.cancel()
-
-    async def _until(self, work: Any, stop: Stop | None) -> bool:
-        """Waits for `work`. False: told to stop before. Raises AteError when Envoy ends meanwhile."""
-        working, ended = asyncio.ensure_future(work), asyncio.create_task(self._envoy.ended())
-        stopped = asyncio.create_task(stop.wait()) if stop else None
-        tasks = {task for task in (working, ended, stopped) if task is not None}
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
-                return True
-            if ended.done():
-                raise ended.result()
-            return False
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    async def _drain(self) -> None:
-        hurry = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, hurry.set)
-        empty = await drain.drain(
-            self._envoy,
-            delay=self._settings.drain_delay,
-            limit=self._settings.drain_limit,
-            hurry=hurry,
-            not_ready=self._not_ready,
-        )
-        drain.set_marker(self._settings.drain_complete_file)
-        _log.info("drained", extra={"empty": empty})
-
-    def _not_ready(self) -> None:
-        self._state = "draining"
-
-    async def _look_at_envoy(self) -> str | None:
-        live = await asyncio.to_thread(self._envoy.admin.is_live)
-        return None if live else "its admin API does not say LIVE"
-
-    # The pages; each runs on a thread of its own.
-
-    def _readyz(self, _: Query) -> Page:
-        if self._state == "serving" and self._health.checks["envoy"].healthy:
-            return Page("ready\n")
-        reason = "envoy does not serve" if self._state == "serving" else self._state
-        return Page(f"not ready: {reason}\n", "503 Service Unavailable")
-
-    def _metrics(self, _: Query) -> Page:
-        traffic = None
-        with contextlib.suppress(AteError):
-            traffic = self._envoy.admin.traffic()
-        return Page(
-            metrics.merge(self._decisions.metrics(), traffic), content_type=metrics.CONTENT_TYPE
-        )
-
-    def _statusz(self, query: Query) -> Page:
-        decided = json.loads(self._decisions.status())
-        parking = {"enabled": self._settings.parked_request_max > 0, **decided["parking"]}
-        status = {
-            "build": {
-                "atenet": __version__,
-                "python": platform.python_version(),
-                "xds": self._xds.version,
-            },
-            "state": self._state,
+    def show(decided: dict[str, Any]) -> dict[str, Any]:
+        parking = {"enabled": settings.parked_request_max > 0, **decided["parking"]}
+        return {
             "deciding": decided["deciding"],
-            "parking": {**parking, "max_wait_seconds": self._settings.parked_request_budget},
-            "health": self._health.describe(),
-            "flags": _shown(self._settings),
-            "requests": decided["requests"],
+            "parking": {**parking, "max_wait_seconds": settings.parked_request_budget},
         }
-        return statusz.render(query, status)
 
-
-def _shown(settings: Settings) -> dict[str, Any]:
-    """Every flag as it stands; none of them holds a secret, only paths of files that do."""
-    values = {name: getattr(settings, name) for name in asdict(settings)}
-    return {
-        f"--{name.replace('_', '-')}": value
-        if value is None or isinstance(value, int | float | tuple)
-        else str(value)
-        for name, value in values.items()
-    }
+    await serving.serve(
+        settings,
+        stop,
+        decisions=(service, port),
+        snapshot=build_snapshot(settings, decisions_port=port),
+        measure=ingress_traffic,
+        show=show,
+    )

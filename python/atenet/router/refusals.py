@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from atenet import _engine
 
-__all__ = ["Refusal", "refusal"]
+__all__ = ["Refusal", "egress_denial", "refusal"]
 
 
 @dataclass(frozen=True)
@@ -30,3 +30,13 @@ def refusal(reason: str) -> Refusal:
 @functools.cache
 def _table() -> dict[str, Refusal]:
     return {row["reason"]: Refusal(**row) for row in json.loads(_engine.refusals("envoy"))}
+
+
+def egress_denial(name: str) -> Refusal:
+    """The row of the egress gateway's table with this name: its token, and `/` and a word where several share one."""
+    return _denials()[name]
+
+
+@functools.cache
+def _denials() -> dict[str, Refusal]:
+    return {name: Refusal(**row) for name, row in json.loads(_engine.egress_denials()).items()}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from atenet.address import Address, loopback_address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.identity import spiffe
 
-__all__ = ["PRESSURE_FILE", "Settings"]
+__all__ = ["PRESSURE_FILE", "EnvoySettings", "Settings"]
 
 # In the state directory, which an Envoy that is started elsewhere shares.
 PRESSURE_FILE = "drain-pressure"
@@ -25,6 +26,53 @@ _ATTEMPT = 30.0
 _MARGIN = 5.0
 # What the drain waits beyond the park budget when no drain timeout is given.
 _DRAIN_MARGIN = 15.0
+
+
+class EnvoySettings(Protocol):
+    """What both directions' settings say of the Envoy beside us, the control plane and this process's own pages."""
+
+    @property
+    def ateapi_address(self) -> str: ...
+    @property
+    def ateapi_ca_file(self) -> Path: ...
+    @property
+    def ateapi_client_cert(self) -> Path: ...
+    @property
+    def ateapi_server_name(self) -> str: ...
+    @property
+    def max_connections(self) -> int: ...
+    @property
+    def port_xds(self) -> int: ...
+    @property
+    def envoy_admin_address(self) -> Address: ...
+    @property
+    def run_envoy(self) -> bool: ...
+    @property
+    def envoy_binary(self) -> Path | None: ...
+    @property
+    def envoy_concurrency(self) -> int | None: ...
+    @property
+    def state_dir(self) -> Path | None: ...
+    @property
+    def pressure_file(self) -> Path | None: ...
+    @property
+    def drain_delay(self) -> float: ...
+    @property
+    def drain_limit(self) -> float: ...
+    @property
+    def drain_complete_file(self) -> Path | None: ...
+    @property
+    def metrics_listen_addr(self) -> Address: ...
+    @property
+    def status_port(self) -> int: ...
+    @property
+    def ready_file(self) -> Path | None: ...
+    @property
+    def log_level(self) -> str: ...
+    @property
+    def files(self) -> dict[str, Path]:
+        """What must be readable at the start, by field."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -196,6 +244,15 @@ class Settings:
             raise AteError("--parked-request-max must be 0 (parking is off) or more")
         if self.parked_request_retry_factor < 1:
             raise AteError("--parked-request-retry-factor must be 1 or more")
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """What must be readable at the start, by field."""
+        names = (
+            *("ateapi_ca_file", "ateapi_client_cert", "envoy_cert_path", "ingress_client_ca_file"),
+            *("upstream_credential_bundle", "upstream_trust_bundle"),
+        )
+        return {name: getattr(self, name) for name in names}
 
     @property
     def allowed_ids(self) -> tuple[str, ...]:

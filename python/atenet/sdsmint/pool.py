@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,27 +33,27 @@ class Signer:
 
 
 class CaPool:
-    """The first authority of the file that is valid now. A file that became bad keeps the one before."""
+    """The first authority of the files that is valid now. A file that became bad keeps the one before."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, paths: Sequence[Path]) -> None:
         """Raises AteError when there is none."""
-        self._path = path
-        self._seen = _stamp(path)
-        self._signer = read_pool(path)
+        self._paths = tuple(paths)
+        self._seen = _stamps(self._paths)
+        self._signer = read_pool(self._paths)
 
     @property
     def signer(self) -> Signer:
         return self._signer
 
     def reload(self) -> bool:
-        """Looks at the file. True: another authority mints from now on."""
+        """Looks at the files. True: another authority mints from now on."""
         try:
-            seen = _stamp(self._path)
+            seen = _stamps(self._paths)
             ends = self._signer.certificate.not_valid_after_utc
             if seen == self._seen and datetime.now(UTC) < ends:
                 return False
             self._seen = seen
-            signer = read_pool(self._path)
+            signer = read_pool(self._paths)
         except AteError as error:
             _log.error(
                 "the authorities cannot be read; the one before goes on",
@@ -64,15 +65,20 @@ class CaPool:
         return changed
 
 
-def read_pool(path: Path, now: datetime | None = None) -> Signer:
+def read_pool(paths: Sequence[Path], now: datetime | None = None) -> Signer:
     """Keys and certificates in any order; what belongs together is found by the public key. Raises AteError."""
-    content = files.read_private(path)
-    keys = [pem.parse_key(match.group(), path) for match in _KEY.finditer(content)]
+    keys: list[ec.EllipticCurvePrivateKey] = []
+    certificates: list[x509.Certificate] = []
+    for path in paths:
+        content = _content(path)
+        keys += [pem.parse_key(match.group(), path) for match in _KEY.finditer(content)]
+        if rest := _KEY.sub(b"", content).strip():
+            certificates += pem.parse_certificates(rest, path)
+    named = ", ".join(map(str, paths))
     if not keys:
         raise AteError(
-            f"{path}: no private key in it", hint="put the authority's key beside its certificate"
+            f"{named}: no private key in it", hint="put the authority's key beside its certificate"
         )
-    certificates = pem.parse_certificates(_KEY.sub(b"", content), path)
     by_key = {key.public_key().public_numbers(): key for key in keys}
     now = now or datetime.now(UTC)
     for certificate in certificates:
@@ -83,9 +89,18 @@ def read_pool(path: Path, now: datetime | None = None) -> Signer:
         if key is not None and _mints(certificate, now):
             return Signer(certificate, key, _chain(certificate, certificates))
     raise AteError(
-        f"{path}: no authority in it that is valid now and whose key is there too",
+        f"{named}: no authority in it that is valid now and whose key is there too",
         hint="an authority's certificate says CA:TRUE; look at its validity as well",
     )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise AteError(f"cannot read {path}: {error.strerror}") from error
+    # A key is for this account alone.
+    return files.read_private(path) if _KEY.search(content) else content
 
 
 def _mints(certificate: x509.Certificate, now: datetime) -> bool:
@@ -109,6 +124,10 @@ def _chain(
             break
         certificate = issuers[0]
     return tuple(chain)
+
+
+def _stamps(paths: Sequence[Path]) -> list[tuple[int, int, int]]:
+    return [_stamp(path) for path in paths]
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

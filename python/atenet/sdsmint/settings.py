@@ -24,9 +24,9 @@ class SdsmintSettings:
         "A group that may use the socket as well (mode 0660); without it: this account alone (0600).",
         default=None,
     )
-    ca_pool_path: Path = flag(
+    ca_pool_path: tuple[Path, ...] = flag(
         "PEM with the interception authorities' keys and certificates; the first that is valid mints. "
-        "Read again when it changes."
+        "Repeatable; read again when it changes."
     )
     leaf_cert_ttl: float = flag(
         "How long a leaf is valid from now on; Envoy asks again before.",

@@ -48,8 +48,31 @@ def specs(request: pytest.FixtureRequest, tmp_path: Path) -> list[ProcessSpec]:
 
 def test_every_command_line_parses(specs: list[ProcessSpec]) -> None:
     for spec in specs:
-        script, *arguments = spec.argv
+        script, *arguments = _own(spec.argv)
         _parse(COMMANDS[Path(script).name], list(arguments))
+
+
+def _own(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Without what stands before the script."""
+    return tuple(itertools.dropwhile(lambda word: Path(word).name not in COMMANDS, argv))
+
+
+def test_only_the_minter_has_a_way_to_the_interception_key_on_envoy(
+    specs: list[ProcessSpec], tmp_path: Path
+) -> None:
+    named = {spec.name for spec in specs if str(tmp_path / "o.key") in spec.argv}
+    egress = next(spec for spec in specs if spec.name == "egress")
+    if "agentgateway" in egress.argv:
+        assert named == set()
+        return
+    assert named == {"sdsmint"}
+    # The directory of the keys is another, empty one for it, and it cannot undo that.
+    assert egress.argv[:4] == ("unshare", "--mount", "--propagation", "private")
+    script = egress.argv[egress.argv.index("-c") + 1]
+    assert script.startswith('mount -t tmpfs -o mode=0700 none "$0" && exec setpriv')
+    assert "-sys_admin" in script
+    assert "-sys_ptrace" in script
+    assert egress.argv[egress.argv.index("-c") + 2] == str(tmp_path)
 
 
 def _parse(command: click.Command, arguments: list[str]) -> None:
@@ -70,11 +93,12 @@ def test_the_router_goes_first_and_the_control_plane_last(specs: list[ProcessSpe
         sorted(spec.name for spec in group)
         for _, group in itertools.groupby(by_rank, key=lambda spec: spec.stop_rank)
     ]
+    minter = ["sdsmint"] if any(spec.name == "sdsmint" for spec in specs) else []
     assert groups == [
         ["router"],
         ["worker-1", "worker-2", "worker-3"],
         ["atelet", "egress"],  # actors may have last words
-        ["ateapi", "credentials"],
+        ["ateapi", "credentials", *minter],
     ]
 
 

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, ControlConfig, above_zero, host_and_port};
+use super::{ConfigError, ControlConfig, above_zero, from_json, host_and_port};
 use crate::tls::CredentialFiles;
 
 /// Everything that the egress gateway needs besides the router's common parts.
@@ -38,6 +38,65 @@ pub struct EgressConfig {
     pub credential_providers: Vec<CredentialProviderConfig>,
     #[serde(default)]
     pub limits: EgressLimits,
+}
+
+/// The decisions of an egress gateway whose bytes an Envoy carries.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EgressDecisionsConfig {
+    /// Loopback only: whoever reaches it speaks for any actor.
+    pub listen: SocketAddr,
+    pub control: ControlConfig,
+    /// What origins' certificates must chain to: Envoy checks that, but a bad file is an error at start.
+    pub origin_roots: PathBuf,
+    #[serde(default)]
+    pub allow_cidrs: Vec<Cidr>,
+    #[serde(default)]
+    pub name_servers: Vec<SocketAddr>,
+    #[serde(default)]
+    pub credential_providers: Vec<CredentialProviderConfig>,
+    #[serde(default)]
+    pub limits: EgressLimits,
+    /// Whether Envoy can show leaves: else `https` rules pass nothing.
+    pub intercepts: bool,
+    /// How long a policy is used, and that there is none.
+    pub policy_ttl_ms: u64,
+    /// How many of the last requests are remembered for the status page.
+    #[serde(default = "EgressDecisionsConfig::default_recent")]
+    pub recent: usize,
+    /// Runtime threads; absent: one a core.
+    #[serde(default)]
+    pub threads: Option<usize>,
+}
+
+impl EgressDecisionsConfig {
+    const fn default_recent() -> usize {
+        100
+    }
+
+    /// Reads and checks a configuration.
+    pub fn from_json(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = from_json(text)?;
+        if !config.listen.ip().is_loopback() {
+            return Err(ConfigError::new("listen", format!("must be a loopback address, not {}", config.listen)));
+        }
+        config.decides().check()?;
+        match config.threads {
+            Some(0) => Err(ConfigError::new("threads", "must be above 0")),
+            _ => Ok(config),
+        }
+    }
+
+    pub(crate) fn decides(&self) -> Decides<'_> {
+        Decides {
+            control: &self.control,
+            origin_roots: &self.origin_roots,
+            allow_cidrs: &self.allow_cidrs,
+            name_servers: &self.name_servers,
+            credential_providers: &self.credential_providers,
+            limits: &self.limits,
+        }
+    }
 }
 
 /// Who is asked for the secrets of one provider class.
@@ -77,9 +136,37 @@ impl Default for EgressLimits {
     }
 }
 
+/// What decisions need, whoever carries the bytes.
+pub(crate) struct Decides<'a> {
+    pub(crate) control: &'a ControlConfig,
+    pub(crate) origin_roots: &'a PathBuf,
+    pub(crate) allow_cidrs: &'a [Cidr],
+    pub(crate) name_servers: &'a [SocketAddr],
+    pub(crate) credential_providers: &'a [CredentialProviderConfig],
+    pub(crate) limits: &'a EgressLimits,
+}
+
 impl EgressConfig {
+    pub(crate) fn decides(&self) -> Decides<'_> {
+        Decides {
+            control: &self.control,
+            origin_roots: &self.origin_roots,
+            allow_cidrs: &self.allow_cidrs,
+            name_servers: &self.name_servers,
+            credential_providers: &self.credential_providers,
+            limits: &self.limits,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        check_peer("egress.control", &self.control)?;
+        self.decides().check()
+    }
+}
+
+impl Decides<'_> {
+    /// Names fields as they stand below `egress`.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        check_peer("egress.control", self.control)?;
         for (at, server) in self.name_servers.iter().enumerate() {
             above_zero(&format!("egress.name_servers[{at}].port"), server.port().into())?;
         }

@@ -57,6 +57,38 @@ pub(super) enum Denial {
     Withdrawn,
 }
 
+/// The rows by which another program, which carries the bytes, is to answer by itself: JSON, by name.
+#[must_use]
+pub fn table() -> serde_json::Value {
+    let rows = [
+        ("bad-request", Denial::BadRequest),
+        ("bad-host", Denial::BadHost),
+        ("head-too-large", Denial::HeadTooLarge),
+        ("method-not-allowed", Denial::MethodNotAllowed),
+        ("control-plane-unavailable", Denial::ControlUnavailable),
+        ("origin-unreachable", Denial::Unreachable),
+        ("origin-broken", Denial::Broken),
+        ("protocol-unsupported", Denial::ProtocolUnsupported),
+        ("idle-timeout", Denial::Idle),
+        ("origin-untrusted/expired", Denial::Untrusted(Distrust::Expired)),
+        ("origin-untrusted/not-yet-valid", Denial::Untrusted(Distrust::NotYetValid)),
+        ("origin-untrusted/wrong-name", Denial::Untrusted(Distrust::WrongName)),
+        ("origin-untrusted/unknown-issuer", Denial::Untrusted(Distrust::UnknownIssuer)),
+        ("origin-untrusted/other", Denial::Untrusted(Distrust::Other)),
+    ];
+    let row = |denial: Denial| {
+        let answer = Answer::from(denial);
+        serde_json::json!({
+            "reason": answer.reason,
+            "status": answer.status.as_u16(),
+            "body": answer.body,
+            "grpc_status": answer.grpc_status,
+            "retry_after": answer.retry_after,
+        })
+    };
+    rows.into_iter().map(|(name, denial)| (name.to_owned(), row(denial))).collect()
+}
+
 struct Row {
     status: u16,
     reason: &'static str,

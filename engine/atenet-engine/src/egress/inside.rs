@@ -10,6 +10,7 @@ use super::carry::Leg;
 use super::denial::Denial;
 use super::first::{First, MAX_BYTES, began_as_tls, first};
 use super::hello::{Hello, HelloError};
+use super::plan::judge_name;
 use super::tunnel::Tunnel;
 use super::{Gateway, Refused, serve_http1, serve_http2};
 use crate::http1::Reader;
@@ -17,7 +18,7 @@ use crate::pipe::{Duplex, Idle, IoSink, IoSource, Outbox, Sink, Source, relay, s
 use crate::policy::{Host, Layer, RuleKind};
 
 /// A fatal alert of TLS 1.2, which every version reads before the handshake.
-const fn alert(description: u8) -> [u8; 7] {
+pub(super) const fn alert(description: u8) -> [u8; 7] {
     [21, 3, 3, 0, 2, 2, description]
 }
 
@@ -69,7 +70,7 @@ where
     S: Source + Unpin + 'static,
     K: Sink + Unpin + 'static,
 {
-    match decide(gateway, tunnel, &hello).await {
+    match judge_name(gateway, tunnel, hello.server_name.as_deref()).await {
         Err(refused) => refuse_tls(gateway, tunnel, sink, refused).await,
         Ok((host, rule, RuleKind::TlsPassthrough)) => {
             let _used = tunnel.uses(Layer::Tls, &host, RuleKind::TlsPassthrough);
@@ -79,16 +80,6 @@ where
             let _used = tunnel.uses(Layer::Tls, &host, RuleKind::Https);
             intercept(gateway, tunnel, (reader, sink), (host, rule)).await;
         }
-    }
-}
-
-async fn decide(gateway: &Gateway, tunnel: &Tunnel, hello: &Hello) -> Result<(Host, usize, RuleKind), Refused> {
-    let name = hello.server_name.as_deref().and_then(|name| Host::from_sni(name).ok());
-    let host = name.ok_or(Refused::new(Denial::NoServerName))?;
-    let matcher = gateway.policy(tunnel).await.map_err(|denial| Refused::new(denial).of(&host))?;
-    match matcher.decide(Layer::Tls, &host, tunnel.port()) {
-        Ok(decision) => Ok((host, decision.rule, decision.kind)),
-        Err(denial) => Err(Refused::new(denial.into()).of(&host)),
     }
 }
 

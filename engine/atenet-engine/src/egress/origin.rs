@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::denial::{Denial, Distrust};
 use super::floor::Floor;
 use super::names::Names;
-use crate::config::{EgressConfig, millis};
+use crate::config::{Decides, millis};
 use crate::error::EngineError;
 use crate::policy::Host;
 use crate::tls::{ClientStream, ClientTls, PeerName, TlsError};
@@ -27,11 +27,11 @@ pub(super) struct Origins {
 
 impl Origins {
     /// Reads the roots now, so that a bad file is an error at start.
-    pub(super) fn new(config: &EgressConfig) -> Result<Self, EngineError> {
+    pub(super) fn new(config: &Decides<'_>) -> Result<Self, EngineError> {
         let tls = ClientTls::new(None, config.origin_roots.clone(), &[b"h2", b"http/1.1"])
             .map_err(|source| EngineError::tls("egress origins", source))?;
-        let (floor, limits) = (Floor::new(config.allow_cidrs.clone()), &config.limits);
-        let names = Names::new(&config.name_servers)?;
+        let (floor, limits) = (Floor::new(config.allow_cidrs.to_vec()), config.limits);
+        let names = Names::new(config.name_servers)?;
         Ok(Self {
             names,
             floor,
@@ -43,13 +43,8 @@ impl Origins {
 
     /// A TCP connection to the host on this port.
     pub(super) async fn dial(&self, host: &Host, port: u16) -> Result<TcpStream, Denial> {
-        let found = self.resolve(host, port).await?;
-        let good: Vec<_> = found.into_iter().filter(|address| self.floor.lets(address.ip())).collect();
-        if good.is_empty() {
-            return Err(Denial::Address);
-        }
         // What was checked is what is dialled: no name is looked up again.
-        for address in good {
+        for address in self.checked(host, port).await? {
             match timeout(self.connect, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     // A socket that is already gone shows at the first write.
@@ -61,6 +56,13 @@ impl Origins {
             }
         }
         Err(Denial::Unreachable)
+    }
+
+    /// The host's addresses that may be dialled, at least one.
+    pub(super) async fn checked(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Denial> {
+        let found = self.resolve(host, port).await?;
+        let good: Vec<_> = found.into_iter().filter(|address| self.floor.lets(address.ip())).collect();
+        if good.is_empty() { Err(Denial::Address) } else { Ok(good) }
     }
 
     async fn resolve(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Denial> {

@@ -15,6 +15,9 @@ use crate::actor_ref::ActorRef;
 use crate::control::Control;
 use crate::policy::{Host, Layer, RuleKind};
 
+/// What is remembered of a tunnel whose bytes another program carries.
+const USES: usize = 256;
+
 /// What a rule lets through right now.
 type Use = (Layer, Host, RuleKind);
 
@@ -60,6 +63,18 @@ impl Tunnel {
         let what = (layer, host.clone(), kind);
         *self.uses.lock().entry(what.clone()).or_default() += 1;
         InUse { tunnel: self.clone(), what }
+    }
+
+    /// The same for as long as the tunnel lives: whoever carries the bytes does not tell when a use is over.
+    pub(super) fn used(&self, layer: Layer, host: &Host, kind: RuleKind) {
+        let mut uses = self.uses.lock();
+        // One is forgotten for another: no actor makes us remember without end.
+        if uses.len() >= USES
+            && let Some(other) = uses.keys().next().cloned()
+        {
+            uses.remove(&other);
+        }
+        uses.entry((layer, host.clone(), kind)).or_insert(1);
     }
 
     /// Whether the policy of this uid, just read by the actor's name, is that of the tunnel's own incarnation.

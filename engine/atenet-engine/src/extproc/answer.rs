@@ -11,6 +11,7 @@ use crate::envoy_proto::{
     GrpcStatus, HeaderMutation, HeaderValue, HeaderValueOption, HeadersResponse, HttpStatus, ImmediateResponse,
     ProcessingResponse, processing_response::Response,
 };
+use crate::exchange::refuse::Answer;
 use crate::refusal::{Dataplane, Refusal};
 use crate::telemetry::resume_label;
 
@@ -74,27 +75,39 @@ pub(super) fn opened(actor: &ActorRef, port: u16, noted: &Noted<'_>) -> Processi
 
 /// The client is told why not.
 pub(super) fn refused(refusal: Refusal, grpc: bool, noted: &Noted<'_>) -> ProcessingResponse {
-    let mut headers = vec![header("ate-reason", refusal.reason()), header("content-type", "text/plain")];
-    if let Some(seconds) = refusal.retry_after() {
-        headers.push(header("retry-after", &seconds.to_string()));
+    let answer = Answer {
+        status: refusal.status(Dataplane::Envoy),
+        grpc_status: refusal.grpc_status(Dataplane::Envoy),
+        ..Answer::from(refusal)
+    };
+    refuse(&answer, grpc, metadata(ASSIGNMENT, noted.values()))
+}
+
+/// An answer that Envoy gives at once.
+pub(crate) fn refuse(answer: &Answer, grpc: bool, metadata: Struct) -> ProcessingResponse {
+    let mut headers = vec![header("ate-reason", answer.reason.as_bytes()), header("content-type", b"text/plain")];
+    if let Some(seconds) = answer.retry_after {
+        headers.push(header("retry-after", seconds.to_string().as_bytes()));
     }
     // gRPC callers read the text from grpc-message, where a newline would be spelled out.
-    let body = if grpc { refusal.body().to_owned() } else { format!("{}\n", refusal.body()) };
+    let body = if grpc { answer.body.to_string() } else { format!("{}\n", answer.body) };
     let response = ImmediateResponse {
-        status: Some(HttpStatus { code: refusal.status(Dataplane::Envoy).as_u16().into() }),
-        headers: Some(HeaderMutation { set_headers: headers }),
+        status: Some(HttpStatus { code: answer.status.as_u16().into() }),
+        headers: Some(HeaderMutation { set_headers: headers, remove_headers: Vec::new() }),
         body: body.into_bytes(),
-        grpc_status: Some(GrpcStatus { status: refusal.grpc_status(Dataplane::Envoy).into() }),
-        details: format!("{DETAILS}{}", refusal.reason().replace('-', "_")),
+        grpc_status: Some(GrpcStatus { status: answer.grpc_status.into() }),
+        details: format!("{DETAILS}{}", answer.reason.replace('-', "_")),
     };
     ProcessingResponse {
         response: Some(Response::ImmediateResponse(response)),
-        dynamic_metadata: Some(metadata(noted.values())),
+        dynamic_metadata: Some(metadata),
+        mode_override: None,
     }
 }
 
-fn header(name: &str, value: &str) -> HeaderValueOption {
-    let header = HeaderValue { key: name.into(), value: String::new(), raw_value: value.as_bytes().to_vec() };
+/// A header that replaces all of its name.
+pub(crate) fn header(name: &str, value: &[u8]) -> HeaderValueOption {
+    let header = HeaderValue { key: name.into(), value: String::new(), raw_value: value.to_vec() };
     HeaderValueOption { header: Some(header), append_action: OVERWRITE }
 }
 
@@ -102,18 +115,20 @@ fn go_on<const N: usize>(noted: &Noted<'_>, values: [(&'static str, &str); N]) -
     let mut all = noted.values();
     all.extend(values.map(|(key, value)| (key, string(value))));
     ProcessingResponse {
-        response: Some(Response::RequestHeaders(HeadersResponse {})),
-        dynamic_metadata: Some(metadata(all)),
+        response: Some(Response::RequestHeaders(HeadersResponse { response: None })),
+        dynamic_metadata: Some(metadata(ASSIGNMENT, all)),
+        mode_override: None,
     }
 }
 
-fn metadata(values: Vec<(&'static str, Value)>) -> Struct {
+/// Values below the namespace that Envoy's filters read them from.
+pub(crate) fn metadata(namespace: &str, values: Vec<(&'static str, Value)>) -> Struct {
     let fields = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let all = Value { kind: Some(Kind::StructValue(Struct { fields })) };
-    Struct { fields: [(ASSIGNMENT.to_owned(), all)].into() }
+    Struct { fields: [(namespace.to_owned(), all)].into() }
 }
 
-fn string(value: &str) -> Value {
+pub(crate) fn string(value: &str) -> Value {
     Value { kind: Some(Kind::StringValue(value.to_owned())) }
 }
 

@@ -11,9 +11,11 @@ fn message(chain: &str, headers: &[(&str, &str)], outer: &[(&str, &str)]) -> Pro
         value: String::new(),
         raw_value: text.as_bytes().to_vec(),
     });
+    let headers = Some(HeaderMap { headers: headers.collect() });
     ProcessingRequest {
-        request_headers: Some(HttpHeaders { headers: Some(HeaderMap { headers: headers.collect() }) }),
+        request_headers: Some(HttpHeaders { headers, ..HttpHeaders::default() }),
         attributes: HashMap::from([("envoy.filters.http.ext_proc".into(), Struct { fields })]),
+        ..ProcessingRequest::default()
     }
 }
 

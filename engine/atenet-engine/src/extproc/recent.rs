@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::question::Question;
 use crate::timestamp::Rfc3339;
 
 /// Longer texts are cut: what is shown is bounded, however long a client's path is.
@@ -27,34 +26,35 @@ pub struct Entry {
 }
 
 /// A ring of entries.
-pub(super) struct Recent {
+pub(crate) struct Recent {
     limit: usize,
     entries: Mutex<VecDeque<Entry>>,
 }
 
 /// How a request was decided.
-pub(super) struct Decision {
-    pub(super) actor: Option<String>,
-    pub(super) outcome: &'static str,
-    pub(super) worker: Option<std::net::SocketAddr>,
-    pub(super) took: Duration,
+pub(crate) struct Decision {
+    pub(crate) actor: Option<String>,
+    pub(crate) outcome: &'static str,
+    pub(crate) worker: Option<std::net::SocketAddr>,
+    pub(crate) took: Duration,
 }
 
 impl Recent {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { limit, entries: Mutex::default() }
     }
 
-    pub(super) fn push(&self, question: &Question<'_>, decision: Decision) {
+    /// `asked`: method, host, and path without its query string.
+    pub(crate) fn push(&self, (method, host, path): (&str, &str, &str), decision: Decision) {
         if self.limit == 0 {
             return;
         }
         let entry = Entry {
             time: Rfc3339(SystemTime::now()),
             actor: decision.actor,
-            method: cut(question.method),
-            host: cut(question.authority),
-            path: cut(question.path),
+            method: cut(method),
+            host: cut(host),
+            path: cut(path),
             outcome: decision.outcome,
             worker: decision.worker,
             duration_ms: decision.took.as_secs_f64() * 1_000.0,
@@ -67,7 +67,7 @@ impl Recent {
     }
 
     /// Newest first.
-    pub(super) fn list(&self) -> Vec<Entry> {
+    pub(crate) fn list(&self) -> Vec<Entry> {
         self.entries.lock().iter().rev().cloned().collect()
     }
 }
@@ -84,9 +84,10 @@ mod tests {
     fn only_the_newest_are_kept() {
         let recent = Recent::new(2);
         for path in ["/1", "/2", "/3"] {
-            let mut question = Question::default();
-            question.path = path;
-            recent.push(&question, Decision { actor: None, outcome: "ok", worker: None, took: Duration::ZERO });
+            recent.push(
+                ("GET", "a.example", path),
+                Decision { actor: None, outcome: "ok", worker: None, took: Duration::ZERO },
+            );
         }
         let paths: Vec<String> = recent.list().into_iter().map(|entry| entry.path).collect();
         assert_eq!(paths, ["/3", "/2"]);

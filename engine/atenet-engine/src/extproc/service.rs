@@ -130,6 +130,7 @@ impl Drop for Record<'_> {
         }
         let actor = self.actor.as_ref().map(ToString::to_string);
         let decision = Decision { actor, outcome: self.outcome.label(), worker: self.worker, took };
-        self.service.recent.push(self.question, decision);
+        let asked = (self.question.method, self.question.authority, self.question.path);
+        self.service.recent.push(asked, decision);
     }
 }

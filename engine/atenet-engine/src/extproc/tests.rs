@@ -88,9 +88,11 @@ fn request(target: &str, content_type: &str) -> ProcessingRequest {
     ];
     let chain = Value { kind: Some(Kind::StringValue("ingress".into())) };
     let attributes = Struct { fields: [("xds.filter_chain_name".to_owned(), chain)].into() };
+    let headers = Some(HeaderMap { headers });
     ProcessingRequest {
-        request_headers: Some(HttpHeaders { headers: Some(HeaderMap { headers }) }),
+        request_headers: Some(HttpHeaders { headers, ..HttpHeaders::default() }),
         attributes: [("envoy.filters.http.ext_proc".to_owned(), attributes)].into(),
+        ..ProcessingRequest::default()
     }
 }
 

@@ -9,7 +9,19 @@ from atenet.router.resources.names import Resource, type_url
 from atenet.router.resources.tls import upstream_tls
 from atenet.router.settings import Settings
 
-__all__ = ["LARGEST_WINDOW", "STREAM_WINDOW", "clusters", "worker_addresses"]
+__all__ = [
+    "LARGEST_WINDOW",
+    "STREAM_WINDOW",
+    "breakers",
+    "clusters",
+    "http1_options",
+    "http2_options",
+    "http_options",
+    "internal_cluster",
+    "socket_address",
+    "static_cluster",
+    "worker_addresses",
+]
 
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _DYNAMIC_FORWARD_PROXY = "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig"
@@ -26,13 +38,13 @@ def clusters(settings: Settings, decisions_port: int) -> list[Resource]:
     """Every cluster. `decisions_port`: where the decision service really listens on loopback."""
     found = [
         _decisions(decisions_port),
-        _internal(names.CLUSTER_CONNECTED, names.LISTENER_CONNECTED),
+        internal_cluster(names.CLUSTER_CONNECTED, names.LISTENER_CONNECTED),
         _actors(
             names.CLUSTER_TUNNEL_HTTP1,
             settings,
-            {"http_protocol_options": _http1()},
+            {"http_protocol_options": http1_options()},
         ),
-        _actors(names.CLUSTER_TUNNEL_HTTP2, settings, {"http2_protocol_options": _http2()}),
+        _actors(names.CLUSTER_TUNNEL_HTTP2, settings, {"http2_protocol_options": http2_options()}),
         _workers(settings),
     ]
     if settings.otlp_collector_address:
@@ -53,15 +65,17 @@ def worker_addresses() -> Resource:
 
 def _decisions(port: int) -> Resource:
     return {
-        **_static(names.CLUSTER_DECISIONS, _socket_address(Address(host="127.0.0.1", port=port))),
+        **static_cluster(
+            names.CLUSTER_DECISIONS, socket_address(Address(host="127.0.0.1", port=port))
+        ),
         "connect_timeout": "1s",
-        **_http_options({"http2_protocol_options": _http2()}),
+        **http_options({"http2_protocol_options": http2_options()}),
     }
 
 
 def _traces(address: Address) -> Resource:
     return {
-        **_static(names.CLUSTER_TRACES, _socket_address(address)),
+        **static_cluster(names.CLUSTER_TRACES, socket_address(address)),
         "type": "STRICT_DNS",
         "connect_timeout": "1s",
     }
@@ -69,19 +83,19 @@ def _traces(address: Address) -> Resource:
 
 def _actors(name: str, settings: Settings, protocol: Resource) -> Resource:
     """Connections to actors: each goes through the tunnel's listener to the worker and on to the actor."""
-    options = _http_options(
+    options = http_options(
         protocol, idle_seconds=settings.actor_idle_timeout, filters=upstream_filters()
     )
-    return {**_internal(name, names.LISTENER_TUNNEL), **options}
+    return {**internal_cluster(name, names.LISTENER_TUNNEL), **options}
 
 
-def _internal(name: str, listener: str) -> Resource:
+def internal_cluster(name: str, listener: str) -> Resource:
     """A cluster whose only endpoint is one of Envoy's own listeners; state marked as shared goes along."""
     endpoint = {"envoy_internal_address": {"server_listener_name": listener, "endpoint_id": name}}
     internal = "envoy.extensions.transport_sockets.internal_upstream.v3.InternalUpstreamTransport"
     raw_buffer = "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
     return {
-        **_static(name, endpoint),
+        **static_cluster(name, endpoint),
         "connect_timeout": "5s",
         "transport_socket": {
             "name": "envoy.transport_sockets.internal_upstream",
@@ -121,38 +135,38 @@ def _workers(settings: Settings) -> Resource:
                 "allow_insecure_cluster_options": True,
             },
         },
-        "circuit_breakers": _breakers(),
+        "circuit_breakers": breakers(),
         "transport_socket": upstream_tls(settings),
-        **_http_options({"http2_protocol_options": {**_http2(), **keepalive}}),
+        **http_options({"http2_protocol_options": {**http2_options(), **keepalive}}),
     }
 
 
-def _http1() -> Resource:
+def http1_options() -> Resource:
     return {"enable_trailers": True, "allow_custom_methods": True}
 
 
-def _http2() -> Resource:
+def http2_options() -> Resource:
     return {
         "initial_stream_window_size": STREAM_WINDOW,
         "initial_connection_window_size": LARGEST_WINDOW,
     }
 
 
-def _static(name: str, endpoint_address: Resource) -> Resource:
+def static_cluster(name: str, endpoint_address: Resource) -> Resource:
     endpoints = [{"lb_endpoints": [{"endpoint": {"address": endpoint_address}}]}]
     return {
         "name": name,
         "type": "STATIC",
         "load_assignment": {"cluster_name": name, "endpoints": endpoints},
-        "circuit_breakers": _breakers(),
+        "circuit_breakers": breakers(),
     }
 
 
-def _socket_address(address: Address) -> Resource:
+def socket_address(address: Address) -> Resource:
     return {"socket_address": {"address": address.host, "port_value": address.port}}
 
 
-def _breakers() -> Resource:
+def breakers() -> Resource:
     limit = {
         "max_connections": _UNLIMITED,
         "max_pending_requests": _UNLIMITED,
@@ -161,10 +175,16 @@ def _breakers() -> Resource:
     return {"thresholds": [limit]}
 
 
-def _http_options(
-    protocol: Resource, *, idle_seconds: float | None = None, filters: list[Resource] | None = None
+def http_options(
+    protocol: Resource,
+    *,
+    negotiated: bool = False,
+    idle_seconds: float | None = None,
+    filters: list[Resource] | None = None,
 ) -> Resource:
-    options: Resource = {"@type": type_url(_HTTP_OPTIONS), "explicit_http_config": protocol}
+    """`negotiated`: of the protocols in `protocol`, the one that the TLS handshake ends with."""
+    how = "auto_config" if negotiated else "explicit_http_config"
+    options: Resource = {"@type": type_url(_HTTP_OPTIONS), how: protocol}
     if idle_seconds is not None:
         options["common_http_protocol_options"] = {"idle_timeout": f"{idle_seconds}s"}
     if filters:

@@ -1,20 +1,18 @@
-"""The HTTP connection managers: what is accepted, how long it may take, what is logged and what is refused."""
+"""The ingress's HTTP connection managers: which filters a request meets, and which way it goes."""
 
 from __future__ import annotations
 
 from atenet.router.resources import names
 from atenet.router.resources.access_log import access_log
-from atenet.router.resources.clusters import LARGEST_WINDOW, STREAM_WINDOW
 from atenet.router.resources.filters import carry_assignment, carry_connect, decide, router
-from atenet.router.resources.hygiene import early_header_mutation, ignored_upgrades, strip_internal
+from atenet.router.resources.hygiene import strip_internal
 from atenet.router.resources.local_replies import local_replies
-from atenet.router.resources.names import Resource, type_url
+from atenet.router.resources.manager import manager
+from atenet.router.resources.names import Resource
 from atenet.router.resources.tracing import tracing
 from atenet.router.settings import Settings
 
 __all__ = ["connect_manager", "request_manager"]
-
-_MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 
 
 def request_manager(chain: str, settings: Settings) -> Resource:
@@ -37,48 +35,18 @@ def _manager(
     filters: list[Resource],
     routes: list[Resource],
 ) -> Resource:
-    manager: Resource = {
-        "@type": type_url(_MANAGER),
-        "stat_prefix": chain,
+    own: Resource = {
         "http_filters": filters,
         "route_config": _routes(chain, routes),
         # CONNECT is accepted everywhere so that it gets an answer of the table rather than Envoy's own.
         "upgrade_configs": [*upgrades, {"upgrade_type": "CONNECT"}],
-        "early_header_mutation_extensions": early_header_mutation(),
         "local_reply_config": local_replies(),
         "access_log": [access_log(chain)],
-        "stream_idle_timeout": f"{settings.stream_idle_timeout}s",
-        "request_headers_timeout": f"{settings.header_timeout}s",
-        "common_http_protocol_options": {
-            "idle_timeout": f"{settings.client_idle_timeout}s",
-            "max_connection_duration": names.CONNECTION_LIFETIME,
-        },
-        "http1_safe_max_connection_duration": True,
-        "http_protocol_options": {
-            "enable_trailers": True,
-            "accept_http_10": True,
-            "allow_custom_methods": True,
-            "ignore_http_11_upgrade": ignored_upgrades(),
-        },
-        "http2_protocol_options": {
-            "allow_connect": True,
-            # A malformed request costs its own stream, not the connection's others.
-            "override_stream_error_on_invalid_http_message": True,
-            "initial_stream_window_size": STREAM_WINDOW,
-            "initial_connection_window_size": LARGEST_WINDOW,
-        },
-        # Requests and answers pass as they were sent: no ids, no names, no client addresses are added.
-        "generate_request_id": False,
-        "preserve_external_request_id": True,
-        "server_header_transformation": "PASS_THROUGH",
         "use_remote_address": chain != names.CHAIN_CONNECTED,
-        "skip_xff_append": True,
-        # All interim answers are the actor's own, 103 included; Envoy knows no finer choice.
-        "proxy_100_continue": True,
     }
     if settings.otlp_collector_address and chain != names.CHAIN_CONNECT:
-        manager |= tracing(settings.otlp_collector_address)
-    return {"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}
+        own |= tracing(settings.otlp_collector_address)
+    return manager(chain, settings, own)
 
 
 def _routes(chain: str, routes: list[Resource]) -> Resource:

@@ -12,7 +12,7 @@ from atenet.router.resources.names import Resource, type_url
 from atenet.router.resources.tls import secrets
 from atenet.router.settings import Settings
 
-__all__ = ["Snapshot", "build_snapshot"]
+__all__ = ["CLUSTER", "LISTENER", "SECRET", "Snapshot", "build_snapshot", "packed"]
 
 CLUSTER = "envoy.config.cluster.v3.Cluster"
 LISTENER = "envoy.config.listener.v3.Listener"
@@ -31,11 +31,17 @@ def build_snapshot(settings: Settings, *, decisions_port: int) -> Snapshot:
 
     `decisions_port`: where the decision service listens on loopback.
     """
-    found: dict[str, list[Resource]] = {
-        CLUSTER: clusters(settings, decisions_port),
-        LISTENER: listeners(settings),
-        SECRET: secrets(settings),
-    }
+    return packed(
+        {
+            CLUSTER: clusters(settings, decisions_port),
+            LISTENER: listeners(settings),
+            SECRET: secrets(settings),
+        }
+    )
+
+
+def packed(found: dict[str, list[Resource]]) -> Snapshot:
+    """Resources by the name of their message. Raises AteError naming the one that does not fit Envoy's API."""
     return Snapshot(
         {
             type_url(kind): {each["name"]: pack(kind, each) for each in all_of_it}

@@ -7,7 +7,16 @@ from pathlib import Path
 from atenet.router.resources.names import Resource, type_url
 from atenet.router.settings import Settings
 
-__all__ = ["downstream_tls", "secrets", "upstream_tls"]
+__all__ = [
+    "VERSIONS",
+    "credential",
+    "downstream_tls",
+    "reference",
+    "roots",
+    "secrets",
+    "socket",
+    "upstream_tls",
+]
 
 _TLS = "envoy.extensions.transport_sockets.tls.v3"
 
@@ -17,16 +26,16 @@ WORKER_CREDENTIAL = "worker-credential"
 WORKER_ROOTS = "worker-roots"
 
 # What Envoy offers and accepts; the engine's TLS module says the same.
-_VERSIONS = {"tls_minimum_protocol_version": "TLSv1_2", "tls_maximum_protocol_version": "TLSv1_3"}
+VERSIONS = {"tls_minimum_protocol_version": "TLSv1_2", "tls_maximum_protocol_version": "TLSv1_3"}
 
 
 def secrets(settings: Settings) -> list[Resource]:
     """The four secrets, each a file that is replaced by rename."""
     return [
-        _credential(SERVING_CREDENTIAL, settings.envoy_cert_path),
-        _credential(WORKER_CREDENTIAL, settings.upstream_credential_bundle),
-        _roots(CLIENT_ROOTS, settings.ingress_client_ca_file),
-        _roots(WORKER_ROOTS, settings.upstream_trust_bundle),
+        credential(SERVING_CREDENTIAL, settings.envoy_cert_path),
+        credential(WORKER_CREDENTIAL, settings.upstream_credential_bundle),
+        roots(CLIENT_ROOTS, settings.ingress_client_ca_file),
+        roots(WORKER_ROOTS, settings.upstream_trust_bundle),
     ]
 
 
@@ -35,8 +44,8 @@ def downstream_tls(settings: Settings, alpn: list[str]) -> Resource:
     allowed = [
         {"san_type": "URI", "matcher": {"exact": spiffe_id}} for spiffe_id in settings.allowed_ids
     ]
-    return _socket(
-        f"{_TLS}.DownstreamTlsContext",
+    return socket(
+        "DownstreamTlsContext",
         {
             "require_client_certificate": True,
             # A resumed session would skip the check of the certificate and of the list.
@@ -44,11 +53,11 @@ def downstream_tls(settings: Settings, alpn: list[str]) -> Resource:
             "disable_stateful_session_resumption": True,
             "common_tls_context": {
                 "alpn_protocols": alpn,
-                "tls_params": _VERSIONS,
-                "tls_certificate_sds_secret_configs": [_reference(SERVING_CREDENTIAL)],
+                "tls_params": VERSIONS,
+                "tls_certificate_sds_secret_configs": [reference(SERVING_CREDENTIAL)],
                 "combined_validation_context": {
                     "default_validation_context": {"match_typed_subject_alt_names": allowed},
-                    "validation_context_sds_secret_config": _reference(CLIENT_ROOTS),
+                    "validation_context_sds_secret_config": reference(CLIENT_ROOTS),
                 },
             },
         },
@@ -61,36 +70,36 @@ def upstream_tls(settings: Settings) -> Resource:
         "san_type": "URI",
         "matcher": {"prefix": f"spiffe://{settings.upstream_trust_domain}/"},
     }
-    return _socket(
-        f"{_TLS}.UpstreamTlsContext",
+    return socket(
+        "UpstreamTlsContext",
         {
             # A session resumed for one pinned identity must not serve another.
             "max_session_keys": 0,
             "common_tls_context": {
                 "alpn_protocols": ["h2"],
-                "tls_params": _VERSIONS,
-                "tls_certificate_sds_secret_configs": [_reference(WORKER_CREDENTIAL)],
+                "tls_params": VERSIONS,
+                "tls_certificate_sds_secret_configs": [reference(WORKER_CREDENTIAL)],
                 "combined_validation_context": {
                     "default_validation_context": {"match_typed_subject_alt_names": [prefix]},
-                    "validation_context_sds_secret_config": _reference(WORKER_ROOTS),
+                    "validation_context_sds_secret_config": reference(WORKER_ROOTS),
                 },
             },
         },
     )
 
 
-def _socket(message: str, context: Resource) -> Resource:
+def socket(message: str, context: Resource) -> Resource:
     return {
         "name": "envoy.transport_sockets.tls",
-        "typed_config": {"@type": type_url(message), **context},
+        "typed_config": {"@type": type_url(f"{_TLS}.{message}"), **context},
     }
 
 
-def _reference(name: str) -> Resource:
+def reference(name: str) -> Resource:
     return {"name": name, "sds_config": {"ads": {}, "resource_api_version": "V3"}}
 
 
-def _credential(name: str, bundle: Path) -> Resource:
+def credential(name: str, bundle: Path) -> Resource:
     # One PEM holds the key and the chain.
     file = {"filename": str(bundle)}
     return {
@@ -103,7 +112,7 @@ def _credential(name: str, bundle: Path) -> Resource:
     }
 
 
-def _roots(name: str, bundle: Path) -> Resource:
+def roots(name: str, bundle: Path) -> Resource:
     return {
         "name": name,
         "validation_context": {

@@ -1,0 +1,96 @@
+"""Envoy's gateway keeps an actor's policy for a while: that there is none as well, and no failure."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from tests.support.egress_stage import EgressStage, http
+from tests.support.eventually import eventually
+from tests.support.origins import answering
+from tests.support.raw_http1 import request
+
+pytestmark = [
+    pytest.mark.conformance("E-18"),
+    pytest.mark.only("envoy"),
+    pytest.mark.egress_gateway(policy_ttl=2.0),
+]
+
+LIMIT = 20.0
+POLICY = "GetActorEgressPolicy"
+
+
+async def status(egress: EgressStage, actor: str, port: int, name: str) -> int:
+    return (await egress.get(actor, port, name)).status
+
+
+async def becomes(egress: EgressStage, actor: str, port: int, name: str, wanted: int) -> None:
+    async def it_is() -> bool:
+        return await status(egress, actor, port, name) == wanted
+
+    await eventually(it_is, LIMIT)
+
+
+# B080
+async def test_a_policy_is_used_again_and_its_change_is_seen_within_the_time(
+    egress: EgressStage,
+) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor(http(name, ports=[origin.port]))
+    assert await status(egress, actor, origin.port, name) == 200
+    egress.api.allow(actor, http("other.example"))
+    assert await status(egress, actor, origin.port, name) == 200
+    assert egress.api.asked[POLICY, actor] == 1
+    await becomes(egress, actor, origin.port, name, 403)
+
+
+# B080
+async def test_that_there_is_no_policy_is_kept_as_well(egress: EgressStage) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor()
+    assert await status(egress, actor, origin.port, name) == 403
+    egress.api.allow(actor, http(name, ports=[origin.port]))
+    assert await status(egress, actor, origin.port, name) == 403
+    assert egress.api.asked[POLICY, actor] == 1
+    await becomes(egress, actor, origin.port, name, 200)
+
+
+# B080
+async def test_a_failure_is_not_kept(egress: EgressStage) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor(http(name, ports=[origin.port]))
+    egress.api.failing[POLICY, actor] = grpc.StatusCode.UNAVAILABLE
+    assert await status(egress, actor, origin.port, name) == 503
+    del egress.api.failing[POLICY, actor]
+    assert await status(egress, actor, origin.port, name) == 200
+
+
+async def test_an_actor_made_again_does_not_inherit_what_is_kept(egress: EgressStage) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor(http(name, ports=[origin.port]))
+    assert await status(egress, actor, origin.port, name) == 200
+    egress.api.put(actor)
+    del egress.api.policies[actor]
+    assert await status(egress, actor, origin.port, name) == 403
+
+
+async def test_decisions_in_flight_share_one_question(egress: EgressStage) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor(http(name, ports=[origin.port]))
+    gate = egress.api.gates[actor] = asyncio.Event()
+    wires = [await egress.tunnel(actor, origin.port) for _ in range(10)]
+    for wire in wires:
+        await wire.send(request("GET", "/", ("host", name)))
+    await eventually(lambda: egress.api.asked[POLICY, actor] == 1)
+    gate.set()
+    assert [(await wire.response()).status for wire in wires] == [200] * 10
+    assert egress.api.asked[POLICY, actor] == 1
+
+
+@pytest.mark.egress_gateway(policy_ttl=0.0)
+async def test_without_a_time_each_decision_asks(egress: EgressStage) -> None:
+    name, origin = await egress.web(answering(200))
+    actor = egress.actor(http(name, ports=[origin.port]))
+    for count in (1, 2, 3):
+        assert await status(egress, actor, origin.port, name) == 200
+        assert egress.api.asked[POLICY, actor] == count
