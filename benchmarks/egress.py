@@ -54,7 +54,7 @@ def egress_gateway(
     cores: Collection[int] = (),
 ) -> Iterator[Gateway]:
     """Runs while the block lasts; loopback origins may be dialled. `cores`: the gateway's, a thread for each."""
-    with warm_control_plane(root, 1, front="off") as plane:
+    with warm_control_plane(root, 1) as plane:
         set_policy(plane, policy)
         file, ready = root / "egress.yaml", root / "egress-ready.json"
         file.write_text(json.dumps(_file(plane, origin_roots, len(cores) or None)))

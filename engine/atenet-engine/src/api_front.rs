@@ -1,9 +1,10 @@
 //! The control plane's front: what clients connect to where the store is a SQLite file.
 //!
-//! It answers the two methods that every request of a router or gateway may need, `ResumeActor` of a running actor and
-//! `GetActor`, by one read of the store; it answers exactly what the control plane would. Every other call, and every
-//! one of these that is not that plain, is carried to the control plane's own server as the stream of frames that it
-//! is, together with the identity that the caller proved. Who may call what is the control plane's table.
+//! It answers the methods that every request of a router or gateway may need, `ResumeActor` of a running actor,
+//! `GetActor` and `GetActorEgressPolicy`, by one read of the store; it answers exactly what the control plane would.
+//! Every other call, and every one of these that is not that plain, is carried to the control plane's own server as
+//! the stream of frames that it is, together with the identity that the caller proved. Who may call what is the control
+//! plane's table.
 
 mod actors;
 mod body;
@@ -47,6 +48,7 @@ struct Shared {
 #[derive(Default)]
 struct Answered {
     get: AtomicU64,
+    policy: AtomicU64,
     resume: AtomicU64,
 }
 
@@ -54,6 +56,7 @@ impl Answered {
     fn of(&self, method: WarmMethod) -> &AtomicU64 {
         match method {
             WarmMethod::GetActor => &self.get,
+            WarmMethod::GetActorEgressPolicy => &self.policy,
             WarmMethod::ResumeActor => &self.resume,
         }
     }
@@ -90,7 +93,11 @@ impl ApiFront {
     #[must_use]
     pub fn answered(&self) -> BTreeMap<&'static str, u64> {
         let count = |method| self.shared.answered.of(method).load(Ordering::Relaxed);
-        BTreeMap::from([("GetActor", count(WarmMethod::GetActor)), ("ResumeActor", count(WarmMethod::ResumeActor))])
+        BTreeMap::from([
+            ("GetActor", count(WarmMethod::GetActor)),
+            ("GetActorEgressPolicy", count(WarmMethod::GetActorEgressPolicy)),
+            ("ResumeActor", count(WarmMethod::ResumeActor)),
+        ])
     }
 
     /// Accepts nothing new and lets calls end; what is left after `limit` is cut.

@@ -27,7 +27,7 @@ _ANSWER_SECONDS = 10.0
 _COUNT_SECONDS = 1.0
 _FIRST_DELAY = 0.1
 _LAST_DELAY = 5.0
-_WARM = ("GetActor", "ResumeActor")
+_WARM = ("GetActor", "GetActorEgressPolicy", "ResumeActor")
 
 Counted = Callable[[str, int], None]
 """A warm method, and how many more calls of it were answered with OK."""

@@ -23,7 +23,7 @@ from atenet.identity import LocalIdentity, spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.rpc import MtlsChannel, fronted_auth_context, fronted_server, mtls_channel, spiffe_id_in
 
-from tests.support.control_plane import code_of, control_plane, ref, resume, suspend
+from tests.support.control_plane import ControlPlane, code_of, control_plane, ref, resume, suspend
 from tests.support.eventually import eventually
 
 BINARY = bytes(range(256))
@@ -258,10 +258,10 @@ async def test_the_server_s_socket_is_its_owner_s_alone(behind: Behind) -> None:
 def test_grants_are_the_table_of_roles() -> None:
     grants = grants_for([*DEFAULT_BINDINGS, ("spiffe://x/y", Role.VIEWER)])
     assert grants[spiffe.ROUTER_ID] == ["ResumeActor"]
-    assert grants[spiffe.EGRESS_ID] == ["GetActor"]
-    assert grants[spiffe.CLI_ID] == ["GetActor", "ResumeActor"]
+    assert grants[spiffe.EGRESS_ID] == ["GetActor", "GetActorEgressPolicy"]
+    assert grants[spiffe.CLI_ID] == ["GetActor", "GetActorEgressPolicy", "ResumeActor"]
     assert grants[spiffe.ATELET_ID] == []
-    assert grants["spiffe://x/y"] == ["GetActor"]
+    assert grants["spiffe://x/y"] == ["GetActor", "GetActorEgressPolicy"]
 
 
 # ---------------------------------------------------------------- its life
@@ -351,14 +351,52 @@ async def test_it_answers_what_the_control_plane_would(tmp_path: Path) -> None:
             gets = [pb.GetActorRequest(actor=r) for r in [*references, ref("asleep")]]
             gets.append(pb.GetActorRequest())
             resumes = [pb.ResumeActorRequest(actor=r) for r in references]
+            await _allow(plane, "running")
+            policies = [
+                pb.GetActorEgressPolicyRequest(actor=r) for r in [*references, ref("asleep")]
+            ]
+            policies.append(pb.GetActorEgressPolicyRequest())
             for caller in (spiffe.CLI_ID, spiffe.ROUTER_ID, spiffe.EGRESS_ID, spiffe.ATELET_ID):
                 stubs = plane.control(caller), plain.control(caller)
-                for method, requests in (("GetActor", gets), ("ResumeActor", resumes)):
+                for method, requests in (
+                    ("GetActor", gets),
+                    ("GetActorEgressPolicy", policies),
+                    ("ResumeActor", resumes),
+                ):
                     for request in requests:
                         fronted, direct = [
                             await _outcome(getattr(stub, method)(request)) for stub in stubs
                         ]
                         assert fronted == direct, (caller, method, request)
+
+
+async def _allow(plane: ControlPlane, name: str, host: str = "a.example") -> None:
+    rule = pb.EgressRule(https=pb.HTTPSRule(hostnames=[host]))
+    metadata = pb.ResourceMetadata(atespace=ref(name).atespace, name="default")
+    policy = pb.EgressPolicy(metadata=metadata, rules=[rule])
+    request = pb.CreateActorEgressPolicyRequest(actor=ref(name), egress_policy=policy)
+    await plane.control().CreateActorEgressPolicy(request)
+
+
+@pytest.mark.conformance("C-07")
+async def test_a_policy_is_never_answered_from_memory_nor_for_an_earlier_actor(
+    tmp_path: Path,
+) -> None:
+    async with control_plane(tmp_path) as plane, plane.in_process(front="auto"):
+        control, gateway = plane.control(), plane.control(spiffe.EGRESS_ID)
+        asked = pb.GetActorEgressPolicyRequest(actor=ref("a"))
+        seen = set()
+        for number in range(5):
+            await plane.seed("a")
+            assert (await _outcome(gateway.GetActorEgressPolicy(asked)))[
+                0
+            ] is grpc.StatusCode.NOT_FOUND
+            await _allow(plane, "a", f"host-{number}.example")
+            found = await gateway.GetActorEgressPolicy(asked)
+            assert list(found.rules[0].https.hostnames) == [f"host-{number}.example"]
+            seen.add(found.metadata.uid)
+            await control.DeleteActor(pb.DeleteActorRequest(actor=ref("a")))
+        assert len(seen) == 5
 
 
 async def _outcome(call: Any) -> Any:

@@ -15,6 +15,11 @@ const PREFIX: usize = 5;
 /// Field 1, length-delimited: the actor in a `ResumeActorResponse`.
 const ACTOR_FIELD: u8 = 0x0a;
 
+const ACTOR: &str = "SELECT state, body FROM actors WHERE atespace = ? AND name = ?";
+/// Of the incarnation that has the name now.
+const POLICY: &str = "SELECT actors.state, policies.body FROM actors \
+    JOIN policies ON policies.actor_uid = actors.uid WHERE actors.atespace = ? AND actors.name = ?";
+
 /// How much of the file is mapped at most: as much as SQLite maps of any.
 const MAPPED: i64 = 0x7fff_0000;
 
@@ -33,7 +38,7 @@ impl Actors {
     }
 
     /// The framed answer to that method, or none if it is not for this front to give: no such actor, one that does
-    /// not run, a store that cannot be read now.
+    /// not run or has no policy, a store that cannot be read now.
     pub(super) fn answer(&self, method: WarmMethod, actor: &ActorRef) -> Option<Bytes> {
         OPEN.with_borrow_mut(|open| match self.look_up(open, method, actor) {
             Ok(found) => found,
@@ -55,11 +60,14 @@ impl Actors {
             *open = Some((self.store.clone(), connect(&self.store)?));
         }
         let Some((_, connection)) = open else { return Ok(None) };
-        let mut query = connection.prepare_cached("SELECT state, body FROM actors WHERE atespace = ? AND name = ?")?;
+        let mut query = connection.prepare_cached(match method {
+            WarmMethod::GetActor | WarmMethod::ResumeActor => ACTOR,
+            WarmMethod::GetActorEgressPolicy => POLICY,
+        })?;
         let found = query.query_row([actor.atespace(), actor.name()], |row| {
             let (state, body) = (row.get::<_, i64>(0)?, row.get_ref(1)?.as_blob()?);
             Ok(match method {
-                WarmMethod::GetActor => Some(framed(body, false)),
+                WarmMethod::GetActor | WarmMethod::GetActorEgressPolicy => Some(framed(body, false)),
                 WarmMethod::ResumeActor => (state == ActorState::Running as i64).then(|| framed(body, true)),
             })
         });
@@ -78,7 +86,7 @@ fn connect(store: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// The stored Actor as one gRPC message, by itself or as field 1 of a message that holds nothing else.
+/// The stored Actor or policy as one gRPC message, by itself or as field 1 of a message that holds nothing else.
 fn framed(actor: &[u8], as_field: bool) -> Bytes {
     let mut message = BytesMut::with_capacity(PREFIX + 6 + actor.len());
     message.put_bytes(0, PREFIX);

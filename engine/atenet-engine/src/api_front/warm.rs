@@ -12,7 +12,7 @@ use prost::Message;
 
 use crate::actor_ref::ActorRef;
 use crate::config::WarmMethod;
-use crate::proto::{GetActorRequest, ObjectRef, ResumeActorRequest};
+use crate::proto::{GetActorEgressPolicyRequest, GetActorRequest, ObjectRef, ResumeActorRequest};
 
 /// More than two names of full length need, with what gRPC puts around them.
 const LONGEST: usize = 512;
@@ -30,6 +30,7 @@ impl Grants {
         let method = match head.uri.path() {
             "/ateapi.Control/ResumeActor" => WarmMethod::ResumeActor,
             "/ateapi.Control/GetActor" => WarmMethod::GetActor,
+            "/ateapi.Control/GetActorEgressPolicy" => WarmMethod::GetActorEgressPolicy,
             _ => return None,
         };
         let granted = self.0.get(peer?)?.contains(&method);
@@ -93,6 +94,7 @@ pub(super) fn named(method: WarmMethod, body: &Bytes) -> Option<ActorRef> {
     }
     let actor: ObjectRef = match method {
         WarmMethod::GetActor => GetActorRequest::decode(message).ok()?.actor?,
+        WarmMethod::GetActorEgressPolicy => GetActorEgressPolicyRequest::decode(message).ok()?.actor?,
         WarmMethod::ResumeActor => ResumeActorRequest::decode(message).ok()?.actor?,
     };
     ActorRef::new(&actor.atespace, &actor.name).ok()

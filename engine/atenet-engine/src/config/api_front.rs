@@ -32,6 +32,7 @@ pub struct ApiFrontConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 pub enum WarmMethod {
     GetActor,
+    GetActorEgressPolicy,
     ResumeActor,
 }
 
@@ -64,7 +65,10 @@ mod tests {
 
     #[test]
     fn faulty_fields_are_named() {
-        assert_eq!(problem("127.0.0.1:0", r#"{"spiffe://a/b": ["GetActor", "ResumeActor"]}"#), "");
+        assert_eq!(
+            problem("127.0.0.1:0", r#"{"spiffe://a/b": ["GetActor", "GetActorEgressPolicy", "ResumeActor"]}"#),
+            ""
+        );
         assert_eq!(problem("127.0.0.1", "{}"), "listen");
         assert_eq!(problem(":7443", "{}"), "listen");
         assert_eq!(problem("127.0.0.1:0", r#"{"spiffe://a/b": ["DeleteActor"]}"#), "grants.spiffe://a/b[0]");
