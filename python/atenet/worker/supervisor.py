@@ -229,9 +229,17 @@ class Supervisor:
             if asked and not await self._parts.ingress.close_if_idle(actor, if_idle):
                 return Checkpoint.IN_USE
             if memory is not None and not ended_by_itself:
-                await workload.save(memory, self._grace)
-                _log.info("actor saved", extra=_fields(actor))
-                return Checkpoint.SAVED
+                try:
+                    await workload.save(memory, self._grace)
+                except AteError as e:
+                    # Its memory went with it; its files are what there is to store.
+                    ended_by_itself = await workload.is_over()
+                    if not ended_by_itself:
+                        raise
+                    _log.warning("actor ended", extra=_fields(actor) | {"error": e.message})
+                else:
+                    _log.info("actor saved", extra=_fields(actor))
+                    return Checkpoint.SAVED
             if workload.state is not State.EXITED:
                 await workload.stop(grace=0 if ended_by_itself else self._grace)
             self._forget(workload)

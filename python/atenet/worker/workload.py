@@ -33,6 +33,7 @@ from atenet.worker.sandbox import (
 __all__ = ["Order", "Parts", "StartAbortedError", "StartFailedError", "State", "Workload"]
 
 _log = logging.getLogger(__name__)
+_OVER_SECONDS = 1.0
 
 
 class StartFailedError(AteError):
@@ -227,6 +228,12 @@ class Workload:
             return True
         here = self.state in (State.READY, State.PAUSED)
         return here and self._group is not None and self._group.exited.done()
+
+    async def is_over(self) -> bool:
+        """After something failed: whether that is because it has ended, which may just be coming out."""
+        if self._group is not None:
+            await asyncio.wait([self._group.exited], timeout=_OVER_SECONDS)
+        return self._group is None or self._group.exited.done()
 
     async def settle_exit(self) -> None:
         """After the actor ended by itself: nothing of it is reachable or running any more."""

@@ -3,9 +3,12 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import grpc
 import grpc.aio
 import pytest
 from atenet.worker.network import netns
@@ -75,6 +78,18 @@ async def _raise_again(node: Node, process: str) -> None:
         await node.restart(node.workers["worker-1"])
 
 
+async def _patiently(call: Callable[[], Awaitable[Any]]) -> Any:
+    """As the control plane does: again while the node is not there yet."""
+    for _ in range(100):
+        try:
+            return await call()
+        except grpc.aio.AioRpcError as e:
+            if e.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+            await asyncio.sleep(0.1)
+    raise TimeoutError
+
+
 async def _slept(node: Node) -> str:
     """An actor that has counted to 1 and written a file, and sleeps; its snapshot."""
     template, uri = counter_template(), node.uri(UID)
@@ -97,7 +112,7 @@ async def test_killed_while_it_wakes(staffed: Node, process: str) -> None:
         await _kill_after(staffed, process, moment)
         await asyncio.gather(waking, return_exceptions=True)
         await _raise_again(staffed, process)
-        await staffed.terminate(staffed.handle("worker-1", UID))
+        await _patiently(lambda: staffed.terminate(staffed.handle("worker-1", UID)))
         await eventually(lambda: _left(staffed, staffed.workers["worker-1"]) == [], 10)
         other = staffed.handle("worker-2", UID)
         await staffed.restore(other, template, uri, FULL)
@@ -124,11 +139,11 @@ async def test_killed_while_it_is_put_to_sleep(staffed: Node, process: str) -> N
         # As the control plane does: again, for the incarnation that it was on, until it is stored.
         answer = None
         for epoch in (handle, staffed.handle("worker-1", UID)):
-            try:
-                answer = await staffed.checkpoint_full(epoch, taken, template)
-            except grpc.aio.AioRpcError:
-                continue
-            break
+            with suppress(grpc.aio.AioRpcError):
+                answer = await _patiently(
+                    lambda epoch=epoch, uri=taken: staffed.checkpoint_full(epoch, uri, template)
+                )
+                break
         assert answer is not None, moment
         assert answer.kept_running == ""
         await eventually(lambda: _left(staffed, staffed.workers["worker-1"]) == [], 10)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet.worker.sandbox import output
-from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, Runsc, RunscError, processes
+from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, Runsc, RunscError, kill
 from atenet.worker.sandbox.interface import Exit, Launch, MemoryNotSavedError
 from atenet.worker.sandbox.output import OutputLog
 
@@ -141,9 +141,7 @@ class GvisorGroup:
         def named(words: Sequence[str]) -> bool:
             return any(word.startswith(mine) for word in words)
 
-        for pid in processes(named):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(named)
         for left in self._runsc.state.glob(f"*{mine}*"):
             left.unlink(missing_ok=True)
 

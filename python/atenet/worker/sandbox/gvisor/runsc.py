@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from atenet.errors import AteError
 
-__all__ = ["STATES", "Runsc", "RunscError", "clear_states", "processes"]
+__all__ = ["STATES", "Runsc", "RunscError", "clear_states", "kill", "processes"]
 
 # Below it, one directory a worker, named by its prefix.
 STATES = Path("/run/atenet")
@@ -22,6 +24,7 @@ STATES = Path("/run/atenet")
 _LIMIT_SECONDS = 20.0
 # Memory is written, or read, as fast as the disk goes.
 MEMORY_SECONDS = 300.0
+_KILL_SECONDS = 5.0
 _LOG = "runsc.log"
 _FLAGS = (
     *("--platform=systrap", "--network=sandbox", "--ignore-cgroups", "--host-settings=ignore"),
@@ -104,8 +107,8 @@ class Runsc:
         shutil.rmtree(self.state, ignore_errors=True)
 
     def kill_all(self) -> list[int]:
-        """SIGKILLs all that belongs to this state directory; returns the pids."""
-        return _kill(lambda words: f"--root={self.state}" in words)
+        """SIGKILLs all that belongs to this state directory; returns the pids. Blocks."""
+        return kill(lambda words: f"--root={self.state}" in words)
 
 
 def clear_states(prefix: str) -> None:
@@ -130,13 +133,19 @@ def processes(wanted: Callable[[Sequence[str]], bool]) -> Iterator[int]:
                 yield int(entry.name)
 
 
-def _kill(wanted: Callable[[Sequence[str]], bool]) -> list[int]:
-    killed = []
+def kill(wanted: Callable[[Sequence[str]], bool]) -> list[int]:
+    """SIGKILLs runsc's processes whose command line is wanted, and waits until they are gone."""
+    waiting: dict[int, int] = {}
     for pid in processes(wanted):
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-    return killed
+            descriptor = os.pidfd_open(pid)
+            waiting[descriptor] = pid
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    deadline = time.monotonic() + _KILL_SECONDS
+    for descriptor in waiting:
+        select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        os.close(descriptor)
+    return list(waiting.values())
 
 
 def _last_error(log: Path) -> str:
