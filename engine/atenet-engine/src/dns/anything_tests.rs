@@ -1,13 +1,16 @@
 //! Whatever an actor sends: no panic, and no answer that is not an answer to it.
 
-use hickory_proto::op::{Message, MessageType, ResponseCode};
-use hickory_proto::rr::RecordType;
+use hickory_proto::op::{Edns, Message, MessageType, ResponseCode};
+use hickory_proto::rr::rdata::{A, TXT};
+use hickory_proto::rr::{RData, Record, RecordType};
 use proptest::prelude::*;
 
-use super::answer::written;
+use super::answer::{passed_on, written};
 use super::question::tests::asking;
+use super::question::{Question, Read, read};
 use super::relay::Step;
 use super::relay::tests::relay;
+use super::upstream::answers;
 use crate::config::DnsAnswers;
 
 /// A question whose bytes were changed, cut and lengthened.
@@ -65,4 +68,57 @@ proptest! {
         check(&bytes, DnsAnswers::Synthetic)?;
         check(&bytes, DnsAnswers::Upstream)?;
     }
+
+    #[test]
+    fn whatever_a_resolver_says_is_passed_on_as_an_answer_or_not_at_all(bytes in said()) {
+        let question = asked();
+        if let Some(answer) = answers(&bytes, 7, &question.query) {
+            let answer = passed_on(&question, answer);
+            for limit in [512, 65_535] {
+                if let Some(written) = written(&answer, limit) {
+                    prop_assert!(written.len() <= limit);
+                    let read = Message::from_vec(&written).expect("an answer can be read");
+                    prop_assert_eq!(read.metadata.id, 9);
+                    prop_assert_eq!(&read.queries, &vec![question.query.clone()]);
+                    prop_assert!(read.edns.is_none());
+                }
+            }
+        }
+    }
+}
+
+fn asked() -> Question {
+    match read(&asking(9, "a.example.", RecordType::TXT).to_vec().unwrap_or_default()) {
+        Read::Question(question) => *question,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A resolver's answer to it, changed, cut and lengthened.
+fn said() -> impl Strategy<Value = Vec<u8>> {
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8);
+    (0usize..40, any::<bool>(), edits, 0usize..60, prop::collection::vec(any::<u8>(), 0..40)).prop_map(
+        |(records, edns, edits, cut, tail)| {
+            let query = asked().query;
+            let mut message = Message::response(7, hickory_proto::op::OpCode::Query);
+            message.add_query(query.clone());
+            for at in 0..records {
+                let text = RData::TXT(TXT::new(vec!["x".repeat(at * 6)]));
+                let data = if at % 3 == 0 { RData::A(A::new(203, 0, 113, 7)) } else { text };
+                message.add_answer(Record::from_rdata(query.name.clone(), 60, data));
+            }
+            message.edns = edns.then(Edns::new);
+            let mut bytes = message.to_vec().unwrap_or_default();
+            for (at, byte) in edits {
+                // The header and the question stay as they are, or nothing would be looked at.
+                let at = 23 + at.index(bytes.len().saturating_sub(23).max(1));
+                if let Some(place) = bytes.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut).max(12));
+            bytes.extend_from_slice(&tail);
+            bytes
+        },
+    )
 }

@@ -50,9 +50,11 @@ async fn ask_one(resolver: SocketAddr, question: &Question) -> io::Result<Messag
     if answer.metadata.truncation { by_tcp(resolver, question).await } else { Ok(answer) }
 }
 
-/// The question with an id of our own. The port is the kernel's choice for each question.
+/// The question with an id of our own that nobody can guess. The port is the kernel's choice for each question.
 fn request(question: &Question) -> io::Result<(u16, Vec<u8>)> {
-    let id = fastrand::u16(..);
+    let mut id = [0; 2];
+    aws_lc_rs::rand::fill(&mut id).map_err(|_| io::Error::other("no random number"))?;
+    let id = u16::from_be_bytes(id);
     let mut message = Message::new(id, MessageType::Query, OpCode::Query);
     message.metadata.recursion_desired = true;
     message.metadata.checking_disabled = question.asker.checking_disabled;
@@ -64,7 +66,7 @@ fn request(question: &Question) -> io::Result<(u16, Vec<u8>)> {
 }
 
 /// The message, if it answers that very question.
-fn answers(bytes: &[u8], id: u16, query: &Query) -> Option<Message> {
+pub(super) fn answers(bytes: &[u8], id: u16, query: &Query) -> Option<Message> {
     let message = Message::from_vec(bytes).ok()?;
     let head = &message.metadata;
     let ours = head.id == id && head.message_type == MessageType::Response && head.op_code == OpCode::Query;
