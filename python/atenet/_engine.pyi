@@ -225,7 +225,7 @@ class ExtProc:
         """
 
     def start(self) -> str:
-        """Binds and serves. Returns the bound `ip:port`. Raises EngineError."""
+        """Binds and serves. Returns the bound `ip:port`, or the path of the Unix socket. Raises EngineError."""
 
     def status(self) -> str:
         """JSON: {deciding, requests: [newest first]}; no header values, no query strings.

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import secrets
+import stat
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -122,6 +123,27 @@ def capabilities(pid: int) -> int:
 
 def seen_by(pid: int, directory: Path) -> list[str]:
     return [entry.name for entry in Path(f"/proc/{pid}/root{directory}").iterdir()]
+
+
+@pytest.mark.conformance("E-14")
+async def test_only_the_gateways_own_account_may_ask_for_decisions(own: Own) -> None:
+    egress = await own()
+    # Whoever can ask speaks for any actor, and is told its credentials.
+    asked_at = Path(egress.gateway.process.ready["extproc"])
+    assert stat.S_IMODE(asked_at.stat().st_mode) == 0o600
+    gateway = psutil.Process(egress.gateway.process.pid)
+    ports = {
+        each.laddr.port
+        for process in (gateway, *gateway.children(recursive=True))
+        for each in process.net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN
+    }
+    ready = egress.gateway.process.ready
+    named = ["xds", "stats", "status", "envoy_admin", "denials"]
+    known = {ready[name] for name in named} | set(ready["listeners"]["tunnels"])
+    assert ports == {int(address.rpartition(":")[2]) for address in known}
+    assert await egress.gateway.process.stop() == 0
+    assert not asked_at.exists()
 
 
 @pytest.mark.conformance("E-14", "E-20")

@@ -84,6 +84,7 @@ def flags(spec: EgressSpec, pki: EgressPki, directory: Path, **changed: object) 
         "--egress-sniff-timeout": spec.sniff,
         "--egress-recheck-interval": spec.recheck,
         "--egress-policy-cache-ttl": spec.policy_ttl,
+        "--extproc-socket": directory / "decisions.sock",
         "--drain-delay": 0,
         "--drain-complete-file": directory / "drained",
     }

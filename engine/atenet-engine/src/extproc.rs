@@ -1,17 +1,18 @@
 //! The decisions that Envoy asks for: the same resolver and the same refusals as the native router's.
 
 pub(crate) mod answer;
+pub(crate) mod ear;
 mod question;
 pub(crate) mod recent;
 pub(crate) mod server;
 mod service;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use self::ear::Ear;
 use self::recent::{Entry, Recent};
 use self::service::Service;
 use crate::config::{CacheConfig, ExtProcConfig};
@@ -24,7 +25,7 @@ use crate::telemetry::Telemetry;
 
 /// The running service.
 pub struct ExtProc {
-    address: SocketAddr,
+    address: String,
     telemetry: Telemetry,
     resolver: Resolver,
     recent: Arc<Recent>,
@@ -61,22 +62,22 @@ impl ExtProc {
         resolver.follow_news();
         let recent = Arc::new(Recent::new(config.recent));
         let (control, drain) = drain::channel();
-        let listener = server::bind(config.listen).await?;
+        let ear = Ear::port(config.listen).await?;
         let bound = |source| EngineError::Listen { name: "ext_proc".into(), address: config.listen, source };
-        let address = listener.local_addr().map_err(bound)?;
+        let address = ear.address().map_err(bound)?;
         let service = Service {
             resolver: resolver.clone(),
             telemetry: telemetry.clone(),
             recent: recent.clone(),
             drain: drain.clone(),
         };
-        tokio::spawn(server::accept(listener, ExternalProcessorServer::new(service), drain));
+        tokio::spawn(server::accept(ear, ExternalProcessorServer::new(service), drain));
         Ok(Self { address, telemetry, resolver, recent, control })
     }
 
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Prometheus text.

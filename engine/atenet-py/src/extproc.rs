@@ -1,6 +1,5 @@
 //! `ExtProc`: the decisions that Envoy asks for; and `refusals`, the error table.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -78,7 +77,7 @@ impl Service {
         }
     }
 
-    fn address(&self) -> SocketAddr {
+    fn address(&self) -> &str {
         match self {
             Self::Ingress(service) => service.address(),
             Self::Egress(service) => service.address(),

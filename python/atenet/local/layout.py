@@ -77,6 +77,10 @@ class Layout:
         return self.home / "egress"
 
     @property
+    def decisions_socket(self) -> Path:
+        return self.run / "decisions.sock"
+
+    @property
     def sdsmint_socket(self) -> Path:
         return self.run / "sdsmint.sock"
 

@@ -249,6 +249,7 @@ def _envoy_egress(layout: Layout, settings: LocalSettings, creds: Credentials) -
         "--envoy-cert-path": creds.egress_service,
         "--actor-identity-ca-file": creds.actor_roots,
         "--sdsmint-socket": layout.sdsmint_socket,
+        "--extproc-socket": layout.decisions_socket,
         "--credential-provider-name": PROVIDER_CLASS,
         "--credential-provider-address": f"{settings.address}:{settings.credentials_port}",
         "--credential-provider-server-name": spiffe.CREDENTIALS_SERVER_NAME,

@@ -51,7 +51,8 @@ async def start_service(config: dict[str, Any], mode: str) -> tuple[ExtProc, int
         address = await asyncio.to_thread(service.start)
     except (ValueError, EngineError) as error:
         raise AteError(str(error), hint="correct the flag, or the file it names") from error
-    return service, int(address.rpartition(":")[2])
+    port = address.rpartition(":")[2]
+    return service, int(port) if port.isdecimal() else 0
 
 
 def _milliseconds(value: float) -> int:

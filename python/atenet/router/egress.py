@@ -29,7 +29,7 @@ async def run(settings: EgressSettings, stop: Stop) -> None:
     await serving.serve(
         settings,
         stop,
-        decisions=(service, port),
+        decisions=(service, str(settings.extproc_socket or f"127.0.0.1:{port}")),
         snapshot=build_egress_snapshot(settings, decisions_port=port),
         measure=egress_traffic,
         show=show,

@@ -15,6 +15,7 @@ def egress_decision_config(settings: EgressSettings) -> dict[str, Any]:
     """As engine/atenet-engine/src/config/egress.rs reads it. Pure."""
     return {
         "listen": f"127.0.0.1:{settings.port_extproc}",
+        "socket": None if settings.extproc_socket is None else str(settings.extproc_socket),
         "control": _peer(
             settings, settings.ateapi_address, settings.ateapi_server_name, settings.ateapi_ca_file
         ),

@@ -122,6 +122,11 @@ class EgressSettings(DenialsSettings):
 
     port_xds: int = flag("Where Envoy fetches its configuration, on loopback.", default=18001)
     port_extproc: int = flag("Where Envoy asks for decisions, on loopback.", default=50052)
+    extproc_socket: Path | None = flag(
+        "The same as a Unix socket for this account alone, which then Envoy's must be: whoever can ask speaks for any "
+        "actor, and is told its credentials. Without it: the port.",
+        default=None,
+    )
     envoy_admin_address: Address = flag(
         "Envoy's admin API, on loopback.",
         default=Address("127.0.0.1", 15000),

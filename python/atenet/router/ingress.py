@@ -29,7 +29,7 @@ async def run(settings: Settings, stop: Stop) -> None:
     await serving.serve(
         settings,
         stop,
-        decisions=(service, port),
+        decisions=(service, f"127.0.0.1:{port}"),
         snapshot=build_snapshot(settings, decisions_port=port),
         measure=ingress_traffic,
         show=show,

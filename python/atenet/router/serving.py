@@ -44,7 +44,7 @@ async def serve(
     settings: EnvoySettings,
     stop: Stop,
     *,
-    decisions: tuple[ExtProc, int],
+    decisions: tuple[ExtProc, str],
     snapshot: Snapshot,
     measure: Measure,
     show: Show,
@@ -52,11 +52,11 @@ async def serve(
 ) -> None:
     """Serves until `stop`, then drains; a second signal ends it at once. Raises AteError.
 
-    `decisions`: the running service, which is closed here, and its port. `beside`: further servers of this process,
-    with their addresses.
+    `decisions`: the running service, which is closed here, and where it listens. `beside`: further servers of this
+    process, with their addresses.
     """
     xds = XdsServer(snapshot)
-    service, decisions_port = decisions
+    service, asked_at = decisions
     try:
         xds_port = await xds.start(settings.port_xds)
         async with (
@@ -64,7 +64,7 @@ async def serve(
             ControlCheck(settings) as control,
         ):
             router = Router(settings, service, xds, envoy, control, show)
-            own = {"xds": f"127.0.0.1:{xds_port}", "extproc": f"127.0.0.1:{decisions_port}"}
+            own = {"xds": f"127.0.0.1:{xds_port}", "extproc": asked_at}
             with beside or contextlib.nullcontext({}) as more:
                 await router.serve(stop, {**own, **more})
     finally:

@@ -101,6 +101,14 @@ def test_there_is_a_chain_for_every_alert_of_the_engine() -> None:
         assert base64.b64decode(said) == bytes([21, 3, 3, 0, 2, 2, number])
 
 
+def test_decisions_may_be_asked_for_over_a_socket_of_ones_own() -> None:
+    given = egress_settings(extproc_socket=Path("/run/decisions.sock"))
+    (cluster,) = [each for each in egress_clusters(given, 0) if each["name"] == "decisions"]
+    assert found(cluster, "pipe") == [{"path": "/run/decisions.sock"}]
+    assert egress_decision_config(given)["socket"] == "/run/decisions.sock"
+    assert egress_decision_config(egress_settings())["socket"] is None
+
+
 def test_without_a_minter_there_is_no_interception() -> None:
     assert names.CHAIN_TLS in chains(names.LISTENER_INSIDE)
     assert names.CHAIN_TLS not in chains(names.LISTENER_INSIDE, sdsmint_socket=None)

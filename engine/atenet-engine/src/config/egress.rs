@@ -46,6 +46,9 @@ pub struct EgressConfig {
 pub struct EgressDecisionsConfig {
     /// Loopback only: whoever reaches it speaks for any actor.
     pub listen: SocketAddr,
+    /// In its place: a Unix socket, for this account alone.
+    #[serde(default)]
+    pub socket: Option<PathBuf>,
     pub control: ControlConfig,
     /// What origins' certificates must chain to: Envoy checks that, but a bad file is an error at start.
     pub origin_roots: PathBuf,

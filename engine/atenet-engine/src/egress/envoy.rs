@@ -16,7 +16,6 @@ mod server_name;
 mod service;
 mod tunnels;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,13 +28,14 @@ use crate::config::{EgressDecisionsConfig, LimitsConfig, TimeoutsConfig, millis}
 use crate::denials::Denials;
 use crate::drain::{self, DrainControl};
 use crate::error::EngineError;
+use crate::extproc::ear::Ear;
 use crate::extproc::recent::{Entry, Recent};
 use crate::extproc::server;
 use crate::telemetry::Telemetry;
 
 /// The running service.
 pub struct EgressDecisions {
-    address: SocketAddr,
+    address: String,
     parts: Arc<Parts>,
     control: DrainControl,
 }
@@ -61,22 +61,26 @@ impl EgressDecisions {
         let kept = (config.policy_ttl_ms > 0).then(|| Kept::new(millis(config.policy_ttl_ms)));
         let with = (Telemetry::default(), drain.clone());
         let gateway = Gateway::new(&config.decides(), with, kept, None, limits)?;
-        let listener = server::bind(config.listen).await?;
+        let ear = match &config.socket {
+            Some(path) => Ear::socket(path)?,
+            None => Ear::port(config.listen).await?,
+        };
         let bound = |source| EngineError::Listen { name: "ext_proc".into(), address: config.listen, source };
-        let address = listener.local_addr().map_err(bound)?;
+        let address = ear.address().map_err(bound)?;
         let parts = Arc::new(Parts {
             gateway: Arc::new(gateway),
             tunnels: Tunnels::new()?,
             recent: Recent::new(config.recent),
             intercepts: config.intercepts,
         });
-        tokio::spawn(server::accept(listener, Services::new(parts.clone()), drain));
+        tokio::spawn(server::accept(ear, Services::new(parts.clone()), drain));
         Ok(Self { address, parts, control })
     }
 
+    /// `ip:port`, or the socket's path.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Prometheus text.

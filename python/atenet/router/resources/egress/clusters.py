@@ -18,11 +18,13 @@ _DYNAMIC_FORWARD_PROXY = "envoy.extensions.clusters.dynamic_forward_proxy.v3.Clu
 
 def egress_clusters(settings: EgressSettings, decisions_port: int) -> list[Resource]:
     """Every cluster. `decisions_port`: where the decision service really listens on loopback."""
-    decisions = Address(host="127.0.0.1", port=decisions_port)
+    decisions = shared.socket_address(Address(host="127.0.0.1", port=decisions_port))
+    if settings.extproc_socket:
+        decisions = {"pipe": {"path": str(settings.extproc_socket)}}
     http1: Resource = {"http_protocol_options": shared.http1_options()}
     http2: Resource = {"http2_protocol_options": shared.http2_options()}
     found = [
-        _service(shared_names.CLUSTER_DECISIONS, shared.socket_address(decisions)),
+        _service(shared_names.CLUSTER_DECISIONS, decisions),
         shared.internal_cluster(names.CLUSTER_FIRST, names.LISTENER_FIRST),
         shared.internal_cluster(names.CLUSTER_DECIDE, names.LISTENER_DECIDE),
         shared.internal_cluster(names.CLUSTER_INSIDE, names.LISTENER_INSIDE),
