@@ -285,6 +285,7 @@ __all__ = [
     "Tunnel",
     "__version__",
     "check_name",
+    "egress_denials",
     "log_to_stderr",
     "minting_seconds",
     "normal_host",
