@@ -22,6 +22,7 @@ __all__ = ["Container", "GvisorGroup", "container_name"]
 
 _KILL_SECONDS = 10.0
 _KILLED = 128 + signal.SIGKILL
+_LATER_SECONDS = 0.5
 # Whatever ended sooner than runsc can look ended by itself.
 _BRIEF_SECONDS = 0.25
 
@@ -171,17 +172,11 @@ class GvisorGroup:
 
     async def _see_off(self, container: Container) -> None:
         """Notes how it ended, with its last words."""
-        log = self._place / container.plan / "wait.log"
-        waiting = await asyncio.create_subprocess_exec(
-            *self._runsc.wait_command(container.name, log),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        self._waits.append(waiting)
+        if self._launch.memory is not None:
+            # A program of its own, for which a request that woke the actor need not wait.
+            await asyncio.wait([self._gone], timeout=_LATER_SECONDS)
         began = asyncio.get_running_loop().time()
-        said, _ = await waiting.communicate()
-        status = _status(said)
+        status = None if self._gone.done() else await self._wait_for(container)
         if status is None:
             # It ended before runsc could look, or was killed: the sandbox's end is what counts.
             await asyncio.shield(self._gone)
@@ -191,6 +186,19 @@ class GvisorGroup:
         text = await asyncio.to_thread(output.tail, container.log.path)
         if not self.exited.done():
             self.exited.set_result(Exit(container.plan, status, text))
+
+    async def _wait_for(self, container: Container) -> int | None:
+        """Its exit status, once it has ended; None when runsc cannot tell."""
+        log = self._place / container.plan / "wait.log"
+        waiting = await asyncio.create_subprocess_exec(
+            *self._runsc.wait_command(container.name, log),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        self._waits.append(waiting)
+        said, _ = await waiting.communicate()
+        return _status(said)
 
     async def _call(self, *words: str, seconds: float = 20.0) -> None:
         await self._on_thread(lambda: self._runsc.call(*words, place=self._place, seconds=seconds))
