@@ -130,6 +130,22 @@ def test_snapshots_are_listed_verified_and_collected(ate: Ate) -> None:
     ate.good("actor", "create", "demo/one", "-t", "memory")
 
 
+def test_a_system_whose_every_process_is_killed_is_swept_with_its_sandboxes(root: None) -> None:
+    runsc()
+    with ate_home() as ate:
+        up = ate.up("--sandbox", "gvisor", "--workers", "1", "--allow-host-path", str(MEMORY))
+        assert up.code == 0, up
+        ate.good("atespace", "create", "demo")
+        ate.good("template", "create", "-f", MEMORY / "template.yaml")
+        ate.good("actor", "create", "demo/one", "-t", "memory")
+        _ask(ate, "demo/one", add=True)
+        for process in ("supervisor", "worker-1", "atelet", "ateapi"):
+            ate.kill(process)
+        assert any("sandboxes" in left for left in ate.left_behind())
+        ate.good("down")
+        assert ate.left_behind() == []
+
+
 def test_doctor_says_what_is_here(ate: Ate) -> None:
     told = {f["what"]: f for f in json.loads(ate.good("doctor", "-o", "json").out)}
     assert told["runsc"]["state"] == "ok"
