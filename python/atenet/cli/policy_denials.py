@@ -18,6 +18,7 @@ from atenet.cli.refs import REF
 from atenet.client.request import ClientTls
 from atenet.denials.client import Denial, fetch_denials
 from atenet.denials.suggest import Suggestion, suggest
+from atenet.errors import AteError
 from atenet.identity.spiffe import EGRESS_SERVER_NAME, pod_dns_name, pod_id
 from atenet.local.processes import NAMESPACE, POOL
 from atenet.proto import ateapi_pb2 as pb
@@ -87,19 +88,25 @@ def _story(proposed: Suggestion) -> list[str]:
 def recent_denials(home: Path, named: str) -> list[Denial]:
     """Newest first: what the gateway denied, and the names that workers did, as the actor may have been on any.
 
-    `named`: `<atespace>/<actor>`. Raises AteError.
+    `named`: `<atespace>/<actor>`. One that does not answer is told on stderr. Raises AteError when none does.
     """
     layout, record = running(home)
     gateway = ClientTls.of(layout)
     workers = replace(gateway, roots=layout.home / "trust" / "pod-identity.pem")
     found: list[Denial] = []
-    for process in record["processes"]:
-        address = process["addresses"].get("denials")
-        if address is not None:
-            is_worker = "atunnel" in process["addresses"]
-            name = pod_dns_name(pod_id(NAMESPACE, POOL)) if is_worker else EGRESS_SERVER_NAME
-            context = (workers if is_worker else gateway).context()
-            found += fetch_denials(address, name, named, context)
+    silent: list[AteError] = []
+    asked = [process for process in record["processes"] if "denials" in process["addresses"]]
+    for process in asked:
+        is_worker = "atunnel" in process["addresses"]
+        name = pod_dns_name(pod_id(NAMESPACE, POOL)) if is_worker else EGRESS_SERVER_NAME
+        context = (workers if is_worker else gateway).context()
+        try:
+            found += fetch_denials(process["addresses"]["denials"], name, named, context)
+        except AteError as error:
+            silent.append(error)
+            click.echo(f"{process['name']} is left out: {error.message}", err=True)
+    if silent and len(silent) == len(asked):
+        raise silent[0]
     return sorted(found, key=lambda denial: denial.last, reverse=True)
 
 
