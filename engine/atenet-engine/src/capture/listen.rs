@@ -134,11 +134,11 @@ fn refuse(
     destination: Option<SocketAddrV4>,
     refusal: &Refusal,
 ) {
-    stream.reset_on_close();
-    drop(stream);
+    // Counted before the actor can have seen it.
     activation.counts.refused(refusal);
     shared.metrics.refused(refusal.name());
     log::refused(activation, destination, refusal);
+    stream.reset_on_close();
 }
 
 /// Without delay, and with probes, so that an end nobody said is noticed.
