@@ -102,6 +102,9 @@ def socket_in_netns(netns: str) -> int:
     The caller owns the descriptor. Raises OSError.
     """
 
+TUNNEL_STREAMS: int
+"""How many tunnels atunnel takes on one connection."""
+
 @final
 class Tunnel:
     """atunnel, the worker's end: accepts the router's CONNECT tunnels and relays them to actors."""

@@ -1,7 +1,11 @@
 //! The name of an actor: `<atespace>/<actor>`, both RFC 1123 labels.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::sync::{Arc, LazyLock};
 
 use thiserror::Error;
 
@@ -42,11 +46,59 @@ pub fn check_name(name: &[u8]) -> Result<(), NameError> {
     Ok(())
 }
 
-/// A checked `<atespace>/<actor>`. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A checked `<atespace>/<actor>`. Cheap to clone, to compare and to look up: it carries its hash.
+#[derive(Clone, Eq)]
 pub struct ActorRef {
     text: Arc<str>,
     slash: u8,
+    hash: u64,
+}
+
+/// A map by actor that computes no hash.
+pub(crate) type ByActor<V> = HashMap<ActorRef, V, BuildHasherDefault<Carried>>;
+
+/// Takes hashes for what they are. What else belongs to a key is mixed in.
+#[derive(Default)]
+pub(crate) struct Carried(u64);
+
+impl Hasher for Carried {
+    fn write_u64(&mut self, hash: u64) {
+        self.0 ^= hash;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0.rotate_left(8) ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl PartialEq for ActorRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.text == other.text
+    }
+}
+
+impl Hash for ActorRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl PartialOrd for ActorRef {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ActorRef {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
+    }
 }
 
 impl ActorRef {
@@ -62,7 +114,9 @@ impl ActorRef {
         check_name(name)?;
         let text = std::str::from_utf8(value).map_err(|_| NameError::Character)?;
         let slash = u8::try_from(slash).map_err(|_| NameError::TooLong)?;
-        Ok(Self { text: text.into(), slash })
+        // Names are the clients' to choose: nobody outside can tell which ones fall together.
+        static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Ok(Self { text: text.into(), slash, hash: SEED.hash_one(value) })
     }
 
     /// Builds a reference from its halves.
@@ -78,6 +132,11 @@ impl ActorRef {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.text[usize::from(self.slash) + 1..]
+    }
+
+    /// The same for equal references in this process, and spread evenly.
+    pub(crate) fn hash_code(&self) -> u64 {
+        self.hash
     }
 
     /// `<atespace>/<actor>`, as it stands in the header.

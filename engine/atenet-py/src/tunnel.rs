@@ -15,6 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::errors::engine_error;
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("TUNNEL_STREAMS", atenet_engine::tunnel::MAX_STREAMS)?;
     m.add_class::<Tunnel>()?;
     m.add_function(wrap_pyfunction!(socket_in_netns, m)?)
 }

@@ -5,6 +5,7 @@ import socket
 from dataclasses import dataclass
 
 import pytest
+from atenet._engine import TUNNEL_STREAMS
 
 from tests.conformance.atunnel.conftest import Serve, Worker, WorkerMaker, echo, eventually
 from tests.support.actor_network import ActorNetwork
@@ -258,3 +259,10 @@ def test_a_taken_address_is_named(make_worker: WorkerMaker) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(Exception, match=address):
             make_worker(listen=address)
+
+
+async def test_atunnel_states_the_limit_that_routers_are_configured_with(
+    router: RouterPeer, echo_actor: str
+) -> None:
+    await router.open(echo_actor)
+    assert router.h2.h2.remote_settings.max_concurrent_streams == TUNNEL_STREAMS

@@ -1,10 +1,10 @@
 """What Envoy is told, as far as a promise depends on it. Pure: no Envoy runs here."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from atenet._engine import TUNNEL_STREAMS
 from atenet.errors import AteError
 from atenet.router.envoy_api import pack, parse
 from atenet.router.resources import build_snapshot
@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from tests.unit.router.settings import FRONTEND, settings
 
 LISTENER = "envoy.config.listener.v3.Listener"
-ATUNNEL = Path(__file__).parents[3] / "engine/atenet-engine/src/tunnel/server/http2.rs"
 
 
 def found(resource: Any, key: str) -> list[Any]:
@@ -44,11 +43,9 @@ def test_equal_settings_give_equal_resources() -> None:
 
 def test_envoy_opens_as_many_tunnels_on_a_connection_as_atunnel_takes() -> None:
     # Envoy does not wait for the worker to say it, and a tunnel that is refused twice is a 503.
-    stated = re.search(r"const MAX_STREAMS: u32 = (\d+);", ATUNNEL.read_text())
-    assert stated is not None
-    assert found(clusters(settings(), decisions_port=1), "max_concurrent_streams") == [
-        int(stated[1])
-    ]
+    # What atunnel really says is held to the same number in tests/conformance/atunnel/test_admission.py.
+    streams = found(clusters(settings(), decisions_port=1), "max_concurrent_streams")
+    assert streams == [TUNNEL_STREAMS]
 
 
 def test_only_two_listeners_are_on_the_network() -> None:

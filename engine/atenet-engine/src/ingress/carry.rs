@@ -226,7 +226,7 @@ async fn attempt<B: RequestBody, R: Responder>(
     Ended::Gone
 }
 
-fn conclude(front: &Front, plan: &Plan, end: End, conn: ActorConn, reusable: bool, head: &ResponseHead) -> Ended {
+fn conclude(front: &Front, plan: &Plan, end: End, conn: Box<ActorConn>, reusable: bool, head: &ResponseHead) -> Ended {
     match end {
         End::Done { whole } => {
             match whole {
@@ -237,7 +237,7 @@ fn conclude(front: &Front, plan: &Plan, end: End, conn: ActorConn, reusable: boo
             }
             Ended::Served
         }
-        End::Switched if plan.websocket && headers::confirms_websocket(&head.fields) => Ended::Switched(Box::new(conn)),
+        End::Switched if plan.websocket && headers::confirms_websocket(&head.fields) => Ended::Switched(conn),
         other => unserved(other),
     }
 }

@@ -120,7 +120,7 @@ impl Gateway {
         method: &http::Method,
         fresh: bool,
         noted: &mut Option<Resolved>,
-    ) -> Result<Reached<ActorConn>, Refusal> {
+    ) -> Result<Reached<Box<ActorConn>>, Refusal> {
         let idempotent = is_idempotent(method);
         let idle = |resolved: &Resolved| {
             if fresh { None } else { self.tunnels.take_idle(&resolved.assignment, plan.port, idempotent) }

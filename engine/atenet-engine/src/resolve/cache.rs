@@ -3,9 +3,7 @@
 //! The time to live counts from the answer and does not slide, so the order of arrival is the order of expiry: the
 //! bound in entries is kept by dropping the oldest, which would have expired first anyway.
 
-use std::collections::hash_map::RandomState;
-use std::collections::{HashMap, VecDeque};
-use std::hash::BuildHasher;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::{ActorRef, ByActor};
 use crate::assignment::Assignment;
 
 const SHARDS: usize = 64;
@@ -22,14 +20,13 @@ pub(super) struct Cache {
     ttl: Duration,
     /// Of one shard.
     capacity: usize,
-    hasher: RandomState,
     shards: Box<[Mutex<Shard>]>,
     generations: AtomicU64,
 }
 
 #[derive(Default)]
 struct Shard {
-    entries: HashMap<ActorRef, Entry>,
+    entries: ByActor<Entry>,
     /// Arrivals, oldest first; one whose entry was replaced or forgotten is skipped by its generation.
     arrivals: VecDeque<(ActorRef, u64)>,
 }
@@ -46,12 +43,13 @@ impl Cache {
     pub(super) fn new(ttl: Duration, entries: u64) -> Self {
         let capacity = usize::try_from(entries).unwrap_or(usize::MAX).div_ceil(SHARDS).max(1);
         let shards = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
-        Self { ttl, capacity, hasher: RandomState::new(), shards, generations: AtomicU64::new(1) }
+        Self { ttl, capacity, shards, generations: AtomicU64::new(1) }
     }
 
     fn shard(&self, actor: &ActorRef) -> &Mutex<Shard> {
-        #[allow(clippy::cast_possible_truncation)] // any bits of the hash will do
-        let at = self.hasher.hash_one(actor) as usize % SHARDS;
+        // Bits from the middle: the maps take those from both ends.
+        #[allow(clippy::cast_possible_truncation)]
+        let at = (actor.hash_code() >> 32) as usize % SHARDS;
         &self.shards[at]
     }
 

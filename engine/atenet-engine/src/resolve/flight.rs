@@ -3,7 +3,6 @@
 //! A flight is a task of its own: callers come and go, it goes on. It ends when it has an answer, when its patience
 //! does, or, between two attempts, when nobody waits for it any more.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,7 +15,7 @@ use super::answer::{self, Verdict};
 use super::cache::Entry;
 use super::parking::{Next, Patience};
 use super::{Answer, Inner};
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::{ActorRef, ByActor};
 use crate::assignment::Assignment;
 use crate::refusal::Refusal;
 use crate::trace::{Span, SpanContext};
@@ -43,7 +42,7 @@ struct Flight {
 
 /// The flights now in the air.
 #[derive(Default)]
-pub(super) struct Flights(Mutex<HashMap<ActorRef, Arc<Flight>>>);
+pub(super) struct Flights(Mutex<ByActor<Arc<Flight>>>);
 
 impl Flights {
     /// Some flights ask again at once: one slot does not serve a thousand. Those that wait come first; one whose attempt
@@ -224,18 +223,25 @@ fn described(mut span: Span, actor: &ActorRef, attempts: u32, result: Option<&Re
 
 /// Attempts until there is a result. `None`: nobody waits for one any more.
 async fn ask(landing: &Landing, trace: Option<&str>, attempts: &mut u32) -> Option<Result<Answer, Refusal>> {
-    let mut patience = Patience::new(&landing.inner.parking, Instant::now());
+    let patience = Patience::new(&landing.inner.parking, Instant::now());
+    *attempts = 1;
+    match attempt(landing, trace).await {
+        Ok(answer) => Some(Ok(answer)),
+        // Boxed: a flight that lands at once needs none of it.
+        Err(verdict) => Box::pin(ask_again(landing, trace, attempts, (patience, verdict))).await,
+    }
+}
+
+/// The same after a first attempt that came to this verdict.
+async fn ask_again(
+    landing: &Landing,
+    trace: Option<&str>,
+    attempts: &mut u32,
+    (mut patience, mut verdict): (Patience, Verdict),
+) -> Option<Result<Answer, Refusal>> {
     // When the next attempt is due, if news brought the last one forward.
     let mut due: Option<Instant> = None;
     loop {
-        *attempts += 1;
-        let verdict = match attempt(landing, trace).await {
-            Ok(mut answer) => {
-                answer.woken |= *attempts > 1;
-                return Some(Ok(answer));
-            }
-            Err(verdict) => verdict,
-        };
         let now = Instant::now();
         let next = match due.filter(|due| *due > now) {
             Some(due) => patience.before(verdict, now, due),
@@ -258,6 +264,11 @@ async fn ask(landing: &Landing, trace: Option<&str>, attempts: &mut u32) -> Opti
         if patience.spent(Instant::now()) {
             return Some(Err(or));
         }
+        *attempts += 1;
+        verdict = match attempt(landing, trace).await {
+            Ok(answer) => return Some(Ok(Answer { woken: true, ..answer })),
+            Err(verdict) => verdict,
+        };
     }
 }
 

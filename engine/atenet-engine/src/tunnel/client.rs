@@ -36,12 +36,6 @@ pub use self::actor_h2::{ActorH2, Heard, Spoken};
 /// A fresh connection may be told to go away while the first CONNECT is under way.
 const CONNECTIONS_TRIED: usize = 3;
 
-/// What an actor may send on one stream before its client took it.
-pub const STREAM_WINDOW: u32 = 512 << 10;
-/// And on all of a worker's: as many whole windows as atunnel allows streams, so that no number of slow readers holds
-/// up the others.
-pub const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
-
 /// Why no tunnel was opened. Nothing of the request has been sent in any of these.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum OpenError {
@@ -117,12 +111,12 @@ impl TunnelClient {
 
     /// An idle HTTP/1.1 connection to this activation's port, if one lives.
     #[must_use]
-    pub fn take_idle(&self, to: &Arc<Assignment>, port: u16, idempotent: bool) -> Option<ActorConn> {
+    pub fn take_idle(&self, to: &Arc<Assignment>, port: u16, idempotent: bool) -> Option<Box<ActorConn>> {
         self.0.idle.take(to, port, idempotent)
     }
 
     /// Keeps a connection whose last exchange ended cleanly.
-    pub fn put_idle(&self, conn: ActorConn) {
+    pub fn put_idle(&self, conn: Box<ActorConn>) {
         self.0.idle.put(conn);
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from atenet._engine import TUNNEL_STREAMS
 from atenet.address import Address
 from atenet.router.resources import names
 from atenet.router.resources.hygiene import upstream_filters
@@ -118,9 +119,9 @@ def _workers(settings: Settings) -> Resource:
             "timeout": f"{settings.worker_silence_timeout}s",
             "connection_idle_interval": "1s",
         },
-        # Only the worker's own limit opens a second connection. Envoy does not wait for a worker to say it, so this
-        # is atunnel's (engine, tunnel/server/http2.rs); a worker with a lower one refuses what is too much at first.
-        "max_concurrent_streams": 256,
+        # Only the worker's own limit opens a second connection. Envoy does not wait for a worker to say it; one with
+        # a lower limit refuses what is too much at first.
+        "max_concurrent_streams": TUNNEL_STREAMS,
     }
     return {
         "name": names.CLUSTER_WORKERS,

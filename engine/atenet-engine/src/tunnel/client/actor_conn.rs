@@ -18,7 +18,8 @@ use crate::telemetry::Open;
 pub(super) const LINGER: Duration = Duration::from_secs(5);
 const UNDUE_CHUNKS: u32 = 16;
 
-/// Lives for one activation of one actor, and carries one exchange at a time.
+/// Lives for one activation of one actor, and carries one exchange at a time. In a box, since it goes from hand to hand
+/// with every request.
 pub struct ActorConn {
     pub reader: Reader<H2Source>,
     pub sink: H2Sink,
@@ -35,8 +36,8 @@ pub struct ActorConn {
 
 impl ActorConn {
     #[must_use]
-    pub fn new(tunnel: Tunnel, assignment: Arc<Assignment>, port: u16) -> Self {
-        Self {
+    pub fn new(tunnel: Tunnel, assignment: Arc<Assignment>, port: u16) -> Box<Self> {
+        Box::new(Self {
             reader: Reader::new(tunnel.source),
             sink: tunnel.sink,
             out: Outbox::default(),
@@ -46,7 +47,7 @@ impl ActorConn {
             idle_since: Instant::now(),
             connection: tunnel.connection,
             _held: (tunnel.slot, tunnel.open),
-        }
+        })
     }
 
     #[must_use]

@@ -12,12 +12,13 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use super::Tunnel;
 use super::actor_conn::LINGER;
 use super::connection::{Connection, Slot};
-use super::{CONNECTION_WINDOW, STREAM_WINDOW, Tunnel};
 use crate::assignment::Assignment;
 use crate::pipe::H2Sink;
 use crate::telemetry::Open;
+use crate::tunnel::{CONNECTION_WINDOW, STREAM_WINDOW};
 
 const MAX_HEADERS: u32 = 64 * 1024;
 

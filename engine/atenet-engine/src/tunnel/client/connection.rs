@@ -15,11 +15,12 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{CONNECTION_WINDOW, Limits, STREAM_WINDOW};
+use super::Limits;
 use crate::pipe::{Corked, Flusher, Heard};
 use crate::spiffe::SpiffeId;
 use crate::telemetry::{Open, Telemetry};
 use crate::tls::{ClientStream, ClientTls, PeerName};
+use crate::tunnel::{CONNECTION_WINDOW, STREAM_WINDOW};
 
 /// Silence after which a connection is asked before it is used again.
 const SILENT: Duration = Duration::from_secs(5);

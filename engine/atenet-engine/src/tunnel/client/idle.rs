@@ -1,7 +1,7 @@
 //! Idle connections to actors: last used first, bounded, swept.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::{ActorConn, Inner};
+use crate::actor_ref::Carried;
 use crate::assignment::Assignment;
 
 /// Kept per activation and port, and in all.
@@ -28,8 +29,8 @@ pub(super) struct Key {
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The uid tells almost all apart; equality looks at the rest.
-        self.assignment.actor_uid.hash(state);
+        // The actor tells almost all apart; equality looks at the rest.
+        self.assignment.actor.hash(state);
         self.port.hash(state);
     }
 }
@@ -40,8 +41,9 @@ pub(super) struct IdleConns {
 }
 
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "a connection goes from hand to hand in its box")]
 struct Conns {
-    by_key: HashMap<Key, Vec<ActorConn>>,
+    by_key: HashMap<Key, Vec<Box<ActorConn>>, BuildHasherDefault<Carried>>,
     total: usize,
 }
 
@@ -50,7 +52,7 @@ impl IdleConns {
         Self { max_age, conns: Mutex::default() }
     }
 
-    pub(super) fn take(&self, to: &Arc<Assignment>, port: u16, idempotent: bool) -> Option<ActorConn> {
+    pub(super) fn take(&self, to: &Arc<Assignment>, port: u16, idempotent: bool) -> Option<Box<ActorConn>> {
         let key = Key { assignment: to.clone(), port };
         let max_age = if idempotent { self.max_age } else { self.max_age.min(FRESH) };
         loop {
@@ -68,7 +70,7 @@ impl IdleConns {
         }
     }
 
-    pub(super) fn put(&self, mut conn: ActorConn) {
+    pub(super) fn put(&self, mut conn: Box<ActorConn>) {
         conn.idle_since = Instant::now();
         if let Some(surplus) = self.keep(conn) {
             surplus.finish();
@@ -76,7 +78,7 @@ impl IdleConns {
     }
 
     /// Gives back what there is no room for.
-    fn keep(&self, conn: ActorConn) -> Option<ActorConn> {
+    fn keep(&self, conn: Box<ActorConn>) -> Option<Box<ActorConn>> {
         let key = Key { assignment: conn.assignment.clone(), port: conn.port };
         let mut conns = self.conns.lock();
         if conns.total >= MAX_TOTAL {
@@ -101,7 +103,7 @@ impl IdleConns {
         });
         conns.total -= dropped.len();
         drop(conns);
-        dropped.into_iter().for_each(ActorConn::finish);
+        dropped.into_iter().for_each(|conn| conn.finish());
     }
 }
 

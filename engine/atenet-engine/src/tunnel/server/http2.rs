@@ -21,15 +21,10 @@ use super::relay::{Broken, Ending, Relay, RouterSide};
 use super::{Shared, log};
 use crate::actor_ref::TARGET_HEADER;
 use crate::pipe::{Corked, Flusher};
+use crate::tunnel::{CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW};
 
-/// What the router may send on one stream before the actor took it.
-const STREAM_WINDOW: u32 = 512 << 10;
-/// And on all streams of a connection: every stream's whole window, so that however many actors stop reading, none of
-/// the others is held up. Past the streams' limit the router opens another connection.
-const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// Larger frames mean less work per byte; this still lets streams take turns often.
 const FRAME: u32 = 64 << 10;
-const MAX_STREAMS: u32 = 256;
 /// What one stream may have queued for the router.
 const SEND_BUFFER: usize = 256 << 10;
 const HEAD: u32 = 16 << 10;

@@ -1,6 +1,5 @@
 //! Which actors are served here. Ingress is open for exactly what stands in this table.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,14 +7,14 @@ use parking_lot::RwLock;
 use tokio::time::timeout;
 
 use super::activation::{Activation, Phase, Target, Tunnel};
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::{ActorRef, ByActor};
 
 #[derive(Default)]
 pub(super) struct Table(RwLock<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    active: HashMap<ActorRef, Arc<Activation>>,
+    active: ByActor<Arc<Activation>>,
     /// Deactivated or replaced ones whose tunnels may not all have ended yet.
     ending: Vec<Arc<Activation>>,
 }

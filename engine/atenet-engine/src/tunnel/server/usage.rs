@@ -7,6 +7,8 @@
 
 mod http2;
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use http::Method;
 
@@ -29,15 +31,24 @@ enum State {
     Opaque,
 }
 
-/// `response`: of the request in flight.
+/// `response`: of the request in flight; `method`: as much of it as matters.
 struct Http1 {
-    method: Vec<u8>,
+    method: [u8; METHOD],
+    known: usize,
     response: Option<Response>,
 }
 
 enum Response {
+    /// What came of a head that is not whole yet.
     Head(Vec<u8>),
-    Body(BodyDecoder),
+    /// Bytes that are still to come.
+    Length(u64),
+    Chunked(BodyDecoder),
+}
+
+thread_local! {
+    /// Where heads are parsed into, one after the other.
+    static PARSED: RefCell<ResponseHead> = RefCell::default();
 }
 
 /// The bytes are of something that is not followed.
@@ -78,7 +89,7 @@ impl Usage {
                     streams.asked(&bytes[wanted..]);
                     self.0 = State::Http2(streams);
                 } else if !PREFACE.starts_with(seen) {
-                    let mut http1 = Http1 { method: Vec::new(), response: None };
+                    let mut http1 = Http1 { method: [0; METHOD], known: 0, response: None };
                     http1.asked(seen);
                     self.0 = State::Http1(http1);
                 }
@@ -94,7 +105,7 @@ impl Usage {
         let followed = match &mut self.0 {
             // It speaks first, or before it could know what is asked.
             State::Fresh(_) => Err(Lost),
-            State::Http1(http1) => http1.answered(bytes.clone()),
+            State::Http1(http1) => http1.answered(bytes),
             State::Http2(streams) => {
                 streams.answered(bytes);
                 Ok(())
@@ -111,55 +122,86 @@ impl Http1 {
     fn asked(&mut self, bytes: &[u8]) {
         if self.response.is_none() {
             self.response = Some(Response::Head(Vec::new()));
-            self.method.clear();
+            self.known = 0;
         }
-        let wanted = METHOD.saturating_sub(self.method.len()).min(bytes.len());
-        self.method.extend_from_slice(&bytes[..wanted]);
+        let wanted = (METHOD - self.known).min(bytes.len());
+        self.method[self.known..self.known + wanted].copy_from_slice(&bytes[..wanted]);
+        self.known += wanted;
     }
 
-    fn answered(&mut self, mut bytes: Bytes) -> Result<(), Lost> {
-        while !bytes.is_empty() {
-            match &mut self.response {
+    fn answered(&mut self, bytes: &Bytes) -> Result<(), Lost> {
+        let mut at = 0;
+        while at < bytes.len() {
+            at += match &mut self.response {
                 // More than was asked for.
                 None => return Err(Lost),
-                Some(Response::Head(head)) => {
-                    let seen = head.len();
-                    head.extend_from_slice(&bytes);
-                    let Some(end) = head_end(head, seen).map_err(|_| Lost)? else {
-                        return if head.len() > MAX_HEAD { Err(Lost) } else { Ok(()) };
-                    };
-                    let rest = bytes.split_off(end - seen);
-                    let head = std::mem::take(head);
-                    self.response = self.after_head(&head[..end])?;
-                    bytes = rest;
+                Some(Response::Head(seen)) => {
+                    let seen = std::mem::take(seen);
+                    self.head(seen, &bytes[at..])?
                 }
-                Some(Response::Body(body)) => {
-                    if matches!(body.decode(&mut bytes).map_err(|_| Lost)?, Some(Frame::End(_))) || body.is_done() {
+                Some(Response::Length(left)) => {
+                    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len() - at);
+                    *left -= taken as u64;
+                    if *left == 0 {
                         self.response = None;
                     }
+                    taken
                 }
-            }
+                Some(Response::Chunked(body)) => {
+                    let mut rest = bytes.slice(at..);
+                    if matches!(body.decode(&mut rest).map_err(|_| Lost)?, Some(Frame::End(_))) || body.is_done() {
+                        self.response = None;
+                    }
+                    bytes.len() - at - rest.len()
+                }
+            };
         }
         Ok(())
     }
 
-    /// What follows this head: another one after an interim answer, a body, or nothing.
-    fn after_head(&self, head: &[u8]) -> Result<Option<Response>, Lost> {
-        let mut parsed = ResponseHead::default();
-        parse_response(head, &mut parsed).map_err(|_| Lost)?;
-        let asks_head = self.method.starts_with(b"HEAD ");
-        if parsed.status == http::StatusCode::SWITCHING_PROTOCOLS || self.method.starts_with(b"CONNECT ") {
+    /// More of a head, of which `seen` came before; mostly it comes in one piece, and nothing is kept of it. How many
+    /// bytes are the head's.
+    fn head(&mut self, mut seen: Vec<u8>, bytes: &[u8]) -> Result<usize, Lost> {
+        let before = seen.len();
+        let head = if before == 0 {
+            bytes
+        } else {
+            seen.extend_from_slice(bytes);
+            &seen
+        };
+        if let Some(end) = head_end(head, before).map_err(|_| Lost)? {
+            self.response = self.after_head(&head[..end])?;
+            return Ok(end - before);
+        }
+        if head.len() > MAX_HEAD {
             return Err(Lost);
         }
-        if parsed.status.is_informational() {
-            return Ok(Some(Response::Head(Vec::new())));
+        if before == 0 {
+            seen.extend_from_slice(bytes);
         }
-        let method = if asks_head { Method::HEAD } else { Method::GET };
-        match response_framing(&method, &parsed).map_err(|_| Lost)? {
-            Framing::UntilClose => Err(Lost),
-            Framing::Empty => Ok(None),
-            framing => Ok(Some(Response::Body(BodyDecoder::new(framing)))),
-        }
+        self.response = Some(Response::Head(seen));
+        Ok(bytes.len())
+    }
+
+    /// What follows this head: another one after an interim answer, a body, or nothing.
+    fn after_head(&self, head: &[u8]) -> Result<Option<Response>, Lost> {
+        let method = &self.method[..self.known];
+        PARSED.with_borrow_mut(|parsed| {
+            parse_response(head, parsed).map_err(|_| Lost)?;
+            if parsed.status == http::StatusCode::SWITCHING_PROTOCOLS || method.starts_with(b"CONNECT ") {
+                return Err(Lost);
+            }
+            if parsed.status.is_informational() {
+                return Ok(Some(Response::Head(Vec::new())));
+            }
+            let method = if method.starts_with(b"HEAD ") { Method::HEAD } else { Method::GET };
+            match response_framing(&method, parsed).map_err(|_| Lost)? {
+                Framing::UntilClose => Err(Lost),
+                Framing::Empty => Ok(None),
+                Framing::Length(left) => Ok(Some(Response::Length(left))),
+                framing @ Framing::Chunked => Ok(Some(Response::Chunked(BodyDecoder::new(framing)))),
+            }
+        })
     }
 }
 
