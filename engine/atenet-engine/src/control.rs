@@ -1,24 +1,29 @@
 //! The router's client of the control plane: ResumeActor over one mTLS HTTP/2 connection.
 
+mod call;
 mod connection;
 mod egress;
 mod news;
 #[cfg(test)]
 mod tests;
+mod transport;
+mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tonic::metadata::MetadataValue;
-use tonic::{Request, Status};
+use tonic::Status;
 
 use crate::actor_ref::ActorRef;
 use crate::config::ControlConfig;
 use crate::error::EngineError;
+use crate::grpc::framed;
 use crate::proto::control_client::ControlClient;
 use crate::proto::{ObjectRef, ResumeActorRequest, ResumeActorResponse};
 use crate::tls::ClientTls;
 
+use self::call::Method;
 pub(crate) use self::connection::Connection;
 use self::connection::Watch;
 pub(crate) use self::egress::in_time;
@@ -26,6 +31,8 @@ pub use self::news::{News, NewsStream};
 
 /// How long one attempt may take; longer than the park budget, so that a resume that has its worker ends well.
 pub const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30);
+/// The same in microseconds, as gRPC spells it.
+const ATTEMPT_TIMEOUT: &str = "30000000u";
 
 /// What the resolver asks of a control plane.
 pub trait ControlPlane: Send + Sync + 'static {
@@ -52,6 +59,7 @@ pub trait ControlPlane: Send + Sync + 'static {
 pub struct Control {
     client: ControlClient<Connection>,
     connection: Connection,
+    resume: Arc<Method>,
 }
 
 impl Control {
@@ -63,8 +71,12 @@ impl Control {
     fn watched(config: &ControlConfig, watch: Watch) -> Result<Self, EngineError> {
         let tls = ClientTls::new(Some(config.credentials.clone()), config.roots.clone(), &[b"h2"])
             .map_err(|error| EngineError::tls("control plane client", error))?;
-        let connection = Connection::new(&config.address, &config.server_name, tls, watch)?;
-        Ok(Self { client: ControlClient::new(connection.clone()), connection })
+        Self::over(Connection::new(&config.address, &config.server_name, tls, watch)?)
+    }
+
+    fn over(connection: Connection) -> Result<Self, EngineError> {
+        let resume = Arc::new(connection.method("/ateapi.Control/ResumeActor", ATTEMPT_TIMEOUT)?);
+        Ok(Self { client: ControlClient::new(connection.clone()), connection, resume })
     }
 }
 
@@ -74,11 +86,15 @@ impl ControlPlane for Control {
         actor: &'a ActorRef,
         trace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<ResumeActorResponse, Status>> {
-        let mut client = self.client.clone();
-        let request = resume_request(actor, trace);
+        let target = ObjectRef { atespace: actor.atespace().to_owned(), name: actor.name().to_owned() };
+        let question = framed(&ResumeActorRequest { actor: Some(target) });
         Box::pin(async move {
-            match tokio::time::timeout(ATTEMPT_DEADLINE, client.resume_actor(request)).await {
-                Ok(answer) => answer.map(tonic::Response::into_inner),
+            let attempt = async {
+                let response = self.connection.send(|| self.resume.head(trace), question).await?;
+                call::answer(response).await
+            };
+            match tokio::time::timeout(ATTEMPT_DEADLINE, attempt).await {
+                Ok(answer) => answer,
                 Err(_elapsed) => Err(Status::deadline_exceeded("ResumeActor took too long")),
             }
         })
@@ -91,15 +107,4 @@ impl ControlPlane for Control {
     fn replaced(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.connection.replaced())
     }
-}
-
-fn resume_request(actor: &ActorRef, trace: Option<&str>) -> Request<ResumeActorRequest> {
-    let target = ObjectRef { atespace: actor.atespace().to_owned(), name: actor.name().to_owned() };
-    let mut request = Request::new(ResumeActorRequest { actor: Some(target) });
-    request.set_timeout(ATTEMPT_DEADLINE);
-    // A trace header that is no header value is dropped: it must not cost the request.
-    if let Some(Ok(value)) = trace.map(MetadataValue::try_from) {
-        request.metadata_mut().insert("traceparent", value);
-    }
-    request
 }

@@ -2,10 +2,13 @@
 
 pub(crate) mod answer;
 pub(crate) mod ear;
+mod fields;
 mod question;
 pub(crate) mod recent;
+mod routed;
 pub(crate) mod server;
 mod service;
+mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +21,6 @@ use self::service::Service;
 use crate::config::{CacheConfig, ExtProcConfig};
 use crate::control::{Control, ControlPlane};
 use crate::drain::{self, DrainControl};
-use crate::envoy_proto::external_processor_server::ExternalProcessorServer;
 use crate::error::EngineError;
 use crate::resolve::Resolver;
 use crate::telemetry::Telemetry;
@@ -71,7 +73,8 @@ impl ExtProc {
             recent: recent.clone(),
             drain: drain.clone(),
         };
-        tokio::spawn(server::accept(ear, ExternalProcessorServer::new(service), drain));
+        let serve = move |stream, drain| stream::serve(stream, service.clone(), drain);
+        tokio::spawn(server::accept(ear, drain, serve));
         Ok(Self { address, telemetry, resolver, recent, control })
     }
 

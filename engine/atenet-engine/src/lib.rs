@@ -28,6 +28,7 @@ pub mod egress;
 pub mod error;
 mod exchange;
 pub mod extproc;
+mod grpc;
 pub mod http1;
 pub mod ingress;
 pub mod pipe;

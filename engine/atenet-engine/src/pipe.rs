@@ -1,12 +1,14 @@
 //! Byte streams between a client, a tunnel and an actor: chunks in, buffers out, truthful ends.
 
 mod corked;
+mod driven;
 mod duplex;
 mod h2;
 mod idle;
 mod io;
 mod outbox;
 mod relay;
+mod served;
 mod split;
 
 use std::io::Result;
@@ -15,8 +17,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 pub(crate) use self::corked::{Corked, Flusher, Heard};
+pub(crate) use self::driven::{driven, last_words};
 pub use self::duplex::{Duplex, H2Duplex};
 pub use self::h2::{H2Sink, H2Source, reset_code, reset_error};
+pub(crate) use self::served::{accepted, shaken};
 pub use idle::Idle;
 pub use io::{IoSink, IoSource, Prefixed, Reset};
 pub use outbox::Outbox;

@@ -19,6 +19,7 @@ use super::forward::Upstream;
 use super::peer::Peer;
 use super::warm::{self, Read};
 use crate::drain::Drain;
+use crate::pipe::{Corked, driven, last_words};
 use crate::spiffe::SpiffeId;
 use crate::tls::ServerStream;
 
@@ -74,6 +75,7 @@ async fn serve(stream: ServerStream<TcpStream>, shared: Arc<Shared>, drain: Drai
         let caller = caller.clone();
         async move { Ok::<_, Infallible>(caller.answer(request).await) }
     });
+    let (io, mut flusher, _) = Corked::new(stream);
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEP_ALIVE)
@@ -82,20 +84,22 @@ async fn serve(stream: ServerStream<TcpStream>, shared: Arc<Shared>, drain: Drai
         .max_header_list_size(HEADERS)
         .max_pending_accept_reset_streams(RESETS)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(io), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = driven(connection.as_mut(), &mut flusher) => ended,
         () = drain.draining() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = drain.forced() => return,
+                ended = driven(connection.as_mut(), &mut flusher) => ended,
+                () = drain.forced() => return last_words(&mut flusher).await,
             }
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a caller's connection ended");
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a caller's connection ended"),
+        Err(error) => tracing::debug!(%error, "a caller's connection broke"),
     }
 }
 

@@ -5,21 +5,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use futures_util::future::BoxFuture;
+use bytes::Bytes;
+use h2::RecvStream;
 use http::uri::{Authority, Scheme};
-use http::{Request, Response, Uri};
-use hyper::body::Incoming;
-use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use http::{Request, Response, Uri, request};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, watch};
 use tonic::Status;
-use tonic::body::Body;
 
+use super::call::{Method, broken};
+use super::wire::{End, Wire, finds_pings_too_many};
 use crate::config::ControlConfig;
 use crate::error::EngineError;
 use crate::tls::{ClientTls, PeerName};
@@ -51,9 +49,10 @@ impl Default for Watch {
 const ADDRESS_LIMIT: Duration = Duration::from_secs(1);
 /// Pings grow this many times rarer at most when the peer finds them too many.
 const MAX_PING_DOUBLINGS: u32 = 6;
-const WINDOW: u32 = 1 << 20;
+/// Connections tried for one call while nothing of it was sent.
+const TRIES: u32 = 3;
 
-/// A tonic transport. Cheap to clone; clones share the connection.
+/// Cheap to clone; clones share the connection.
 #[derive(Clone)]
 pub(crate) struct Connection(Arc<Shared>);
 
@@ -65,7 +64,7 @@ struct Shared {
     authority: Authority,
     tls: ClientTls,
     watch: Watch,
-    current: ArcSwapOption<SendRequest<Body>>,
+    current: ArcSwapOption<Wire>,
     connecting: Connecting,
     ping_doublings: Arc<AtomicU32>,
     /// Connections made so far.
@@ -136,47 +135,52 @@ impl Connection {
     }
 }
 
-impl tower::Service<Request<Body>> for Connection {
-    type Response = Response<Incoming>;
-    type Error = Status;
-    type Future = BoxFuture<'static, Result<Self::Response, Status>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        Poll::Ready(Ok(()))
+impl Connection {
+    /// A method that this peer serves.
+    pub(super) fn method(&self, path: &'static str, timeout: &'static str) -> Result<Method, EngineError> {
+        Method::new(&self.0.authority, path, timeout)
+            .map_err(|error| EngineError::Control { address: self.0.address.clone(), reason: error.to_string() })
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let shared = self.0.clone();
-        Box::pin(async move { shared.send(request).await })
-    }
-}
-
-impl Shared {
-    /// Sends on the live connection. A request that provably never left is sent once more on a new one.
-    async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Status> {
-        let request = self.absolute(request)?;
-        let mut sender = self.ready().await?;
-        let unsent = match sender.try_send_request(request).await {
-            Ok(response) => return Ok(response),
-            Err(mut error) => match error.take_message() {
-                Some(request) => request,
-                None => return Err(self.unavailable("broke off", error.into_error())),
-            },
-        };
-        let mut sender = self.ready().await?;
-        sender.send_request(unsent).await.map_err(|error| self.unavailable("broke off", error))
-    }
-
-    /// The generated client knows only the path.
-    fn absolute(&self, mut request: Request<Body>) -> Result<Request<Body>, Status> {
+    /// The generated clients know only the path.
+    pub(super) fn absolute(&self, head: request::Parts) -> Result<Request<()>, Status> {
+        let mut request = Request::from_parts(head, ());
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(Scheme::HTTPS);
-        parts.authority = Some(self.authority.clone());
+        parts.authority = Some(self.0.authority.clone());
         *request.uri_mut() = Uri::from_parts(parts).map_err(|error| Status::internal(error.to_string()))?;
         Ok(request)
     }
 
-    async fn ready(&self) -> Result<SendRequest<Body>, Status> {
+    /// Sends on the live connection, and once more on another one if it provably never left or was not looked at.
+    pub(super) async fn send(
+        &self,
+        head: impl Fn() -> Request<()>,
+        body: Bytes,
+    ) -> Result<Response<RecvStream>, Status> {
+        let shared = &self.0;
+        let mut tries = 0..TRIES;
+        loop {
+            let last = tries.next().is_none_or(|at| at + 1 == TRIES);
+            let wire = shared.ready().await?;
+            let error = match wire.send(head(), body.clone()).await {
+                Ok(response) => match response.await {
+                    Ok(response) => return Ok(response),
+                    Err(error) if error.reason() == Some(h2::Reason::REFUSED_STREAM) => error,
+                    Err(error) => return Err(shared.told(&broken(&error))),
+                },
+                Err(error) => error,
+            };
+            wire.leave();
+            if last {
+                return Err(shared.unavailable("broke off", error));
+            }
+        }
+    }
+}
+
+impl Shared {
+    async fn ready(&self) -> Result<Wire, Status> {
         if let Some(sender) = self.usable() {
             return Ok(sender);
         }
@@ -202,7 +206,7 @@ impl Shared {
         connected
     }
 
-    async fn connect_in_time(&self) -> Result<SendRequest<Body>, Status> {
+    async fn connect_in_time(&self) -> Result<Wire, Status> {
         match tokio::time::timeout(self.watch.connect_limit, self.connect()).await {
             Ok(connected) => connected,
             Err(_elapsed) => Err(self.unavailable("cannot connect", "took too long")),
@@ -219,44 +223,36 @@ impl Shared {
         }
     }
 
-    fn usable(&self) -> Option<SendRequest<Body>> {
-        let sender = self.current.load();
-        sender.as_ref().filter(|sender| !sender.is_closed()).map(|sender| SendRequest::clone(sender))
+    fn usable(&self) -> Option<Wire> {
+        let wire = self.current.load();
+        wire.as_ref().filter(|wire| !wire.is_over()).map(|wire| Wire::clone(wire))
     }
 
-    async fn connect(&self) -> Result<SendRequest<Body>, Status> {
+    async fn connect(&self) -> Result<Wire, Status> {
         let tcp = self.dial().await?;
         let peer = PeerName::Dns(self.server_name.clone());
         let tls = self.tls.connect(tcp, peer).await.map_err(|error| self.unavailable("cannot connect", error))?;
-        let (sender, connection) = self
-            .builder()
-            .handshake(TokioIo::new(tls))
-            .await
-            .map_err(|error| self.unavailable("cannot connect", error))?;
+        let (wire, driver) = Wire::begin(tls).await.map_err(|error| self.unavailable("cannot connect", error))?;
+        let every = self.watch.ping_every * 2_u32.pow(self.ping_doublings.load(Ordering::Relaxed));
+        let limit = self.watch.ping_limit;
         let (peer, address, doublings) = (self.peer, self.address.clone(), self.ping_doublings.clone());
         tokio::spawn(async move {
-            let Err(error) = connection.await else { return };
-            if finds_pings_too_many(&error) {
+            let end = driver.run(every, limit).await;
+            if let End::Failed(error) = &end
+                && finds_pings_too_many(error)
+            {
                 doublings
                     .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some((n + 1).min(MAX_PING_DOUBLINGS)))
                     .ok();
             }
-            tracing::warn!(%address, %error, "the connection to the {peer} broke");
+            match end {
+                End::Closed => {}
+                End::Silent => tracing::warn!(%address, "the {peer} went silent"),
+                End::Failed(error) => tracing::warn!(%address, %error, "the connection to the {peer} broke"),
+                End::Broke(error) => tracing::warn!(%address, %error, "the connection to the {peer} broke"),
+            }
         });
-        Ok(sender)
-    }
-
-    fn builder(&self) -> Builder<TokioExecutor> {
-        let every = self.watch.ping_every * 2_u32.pow(self.ping_doublings.load(Ordering::Relaxed));
-        let mut builder = Builder::new(TokioExecutor::new());
-        builder
-            .timer(TokioTimer::new())
-            .keep_alive_interval(every)
-            .keep_alive_timeout(self.watch.ping_limit)
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW);
-        builder
+        Ok(wire)
     }
 
     /// Each address of the name gets its turn: the first may be the one that went away.
@@ -277,19 +273,12 @@ impl Shared {
         Err(last)
     }
 
+    /// The same with the peer's name and address.
+    fn told(&self, status: &Status) -> Status {
+        Status::new(status.code(), format!("{} {}: {}", self.peer, self.address, status.message()))
+    }
+
     fn unavailable(&self, what: &str, why: impl std::fmt::Display) -> Status {
         Status::unavailable(format!("{} {}: {what}: {why}", self.peer, self.address))
     }
-}
-
-/// gRPC servers answer frequent pings with GOAWAY ENHANCE_YOUR_CALM; the client then has to ping less often.
-pub(super) fn finds_pings_too_many(error: &hyper::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        if let Some(h2) = cause.downcast_ref::<h2::Error>() {
-            return h2.is_go_away() && h2.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM);
-        }
-        source = cause.source();
-    }
-    false
 }

@@ -81,7 +81,7 @@ async fn a_restarted_control_plane_is_found_without_a_failed_call() {
     let config = api.config();
     let tls = ClientTls::new(Some(config.credentials), config.roots, &[b"h2"]).unwrap();
     let connection = Connection::new(&config.address, &config.server_name, tls, Watch::default()).unwrap();
-    let control = Control { client: ControlClient::new(connection.clone()), connection: connection.clone() };
+    let control = Control::over(connection.clone()).unwrap();
     resumed(&control).await.unwrap();
     let next = api.successor(|actor, _| async move { Ok(running(&actor, "10.0.0.2", false)) }).await;
     while connection.is_open() {
@@ -131,28 +131,6 @@ async fn a_replaced_certificate_is_shown_on_the_next_connection() {
     assert_eq!(refused.code(), Code::Unavailable);
     api.pods.credential(&api.scratch, "router.pem", &Leaf::pod(crate::testing::api::router_id().as_str()));
     resumed(&control).await.unwrap();
-}
-
-/// gRPC servers that allow few pings say so by GOAWAY; the next connection pings half as often.
-#[tokio::test]
-async fn a_peer_that_finds_pings_too_many_gets_fewer() {
-    let (near, far) = tokio::io::duplex(65_536);
-    let server = tokio::spawn(async move {
-        let mut connection = h2::server::handshake(far).await.unwrap();
-        let _request = connection.accept().await;
-        connection.abrupt_shutdown(h2::Reason::ENHANCE_YOUR_CALM);
-        while connection.accept().await.is_some() {}
-    });
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(hyper_util::rt::TokioExecutor::new(), hyper_util::rt::TokioIo::new(near))
-            .await
-            .unwrap();
-    let running = tokio::spawn(connection);
-    let request = http::Request::post("https://api/x").body(tonic::body::Body::empty()).unwrap();
-    sender.send_request(request).await.unwrap_err();
-    let error = running.await.unwrap().unwrap_err();
-    assert!(connection::finds_pings_too_many(&error), "{error:?}");
-    server.await.unwrap();
 }
 
 /// A relay that can stop relaying without closing anything, as a machine that hangs does.

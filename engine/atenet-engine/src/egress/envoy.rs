@@ -73,7 +73,9 @@ impl EgressDecisions {
             recent: Recent::new(config.recent),
             intercepts: config.intercepts,
         });
-        tokio::spawn(server::accept(ear, Services::new(parts.clone()), drain));
+        let services = Services::new(parts.clone());
+        let serve = move |stream, drain| server::serve(stream, services.clone(), drain);
+        tokio::spawn(server::accept(ear, drain, serve));
         Ok(Self { address, parts, control })
     }
 

@@ -1,7 +1,6 @@
 //! The frame of a client's HTTP/2 connection: settings, streams one by one, drain and idleness.
 
 use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -15,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use crate::drain::Drain;
-use crate::pipe::{Corked, Flusher, Idle};
+use crate::pipe::{Corked, Flusher, Idle, shaken};
 
 /// What a client may send on one stream, and on all, before the actors took it.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -60,19 +59,8 @@ where
     T: AsyncRead + AsyncWrite + Unpin + Send,
     F: FnMut(Stream, Counted),
 {
-    let (io, mut flusher, _) = Corked::new(io);
     let settings = settings(&limits, websockets);
-    let handshake = async {
-        let mut handshake = pin!(settings.handshake::<_, Bytes>(io));
-        poll_fn(|cx| {
-            let done = handshake.as_mut().poll(cx);
-            // A broken stream shows to the handshake as well.
-            let _settings_out = flusher.poll_flush(cx);
-            done
-        })
-        .await
-    };
-    let Ok(Ok(mut connection)) = timeout(limits.header, handshake).await else { return };
+    let Ok(Ok((mut connection, mut flusher))) = timeout(limits.header, shaken(&settings, io)).await else { return };
     let (open, idle) = (Arc::new(AtomicUsize::new(0)), Idle::new(limits.idle));
     let mut told = false;
     loop {

@@ -1,22 +1,24 @@
 //! What Envoy is answered: an assignment as dynamic metadata, or a refusal to give at once. Pure.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use prost_types::{Struct, Value, value::Kind};
 
+use super::routed::Values;
 use crate::actor_ref::ActorRef;
 use crate::assignment::{Disposition, Resolved};
 use crate::envoy_proto::{
-    GrpcStatus, HeaderMutation, HeaderValue, HeaderValueOption, HeadersResponse, HttpStatus, ImmediateResponse,
-    ProcessingResponse, processing_response::Response,
+    GrpcStatus, HeaderMutation, HeaderValue, HeaderValueOption, HttpStatus, ImmediateResponse, ProcessingResponse,
+    processing_response::Response,
 };
 use crate::exchange::refuse::Answer;
+use crate::grpc::framed;
 use crate::refusal::{Dataplane, Refusal};
 use crate::telemetry::resume_label;
 
 /// The namespace of the metadata; python/atenet/router/resources/names.py says the same.
-const ASSIGNMENT: &str = "x-ate-assignment";
+pub(super) const ASSIGNMENT: &str = "x-ate-assignment";
 /// How our refusals' details begin, so that Envoy's own can be told from them.
 const DETAILS: &str = "ate_";
 const OVERWRITE: i32 = 2;
@@ -40,47 +42,59 @@ impl Noted<'_> {
         }
         values
     }
+
+    /// The same of a request that goes on.
+    fn begin(&self) -> Values {
+        let mut values = Values::new();
+        values.text("resume", resume_label(self.disposition));
+        values.number("route_ms", milliseconds(self.took));
+        if let Some(actor) = self.actor {
+            values.text("atespace", actor.atespace());
+            values.text("name", actor.name());
+        }
+        values
+    }
 }
 
 /// The request goes on to the worker.
-pub(super) fn routed(resolved: &Resolved, port: u16, noted: &Noted<'_>) -> ProcessingResponse {
+pub(super) fn routed(resolved: &Resolved, port: u16, noted: &Noted<'_>) -> Bytes {
     let to = &*resolved.assignment;
-    let host = match to.worker.ip() {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
-    };
+    let worker = to.worker.to_string();
+    // IPv6 in brackets, as everywhere before a port.
+    let host = worker.rsplit_once(':').map_or("", |(host, _)| host);
+    let mut number = itoa::Buffer::new();
+    let mut values = noted.begin();
+    values.text("actor", to.actor.as_str());
     // Equal only for one activation of one actor: what may share a connection to the actor.
     let activation = format!(
-        "{}|{}|{}|{}|{}|{}|{port}",
-        to.actor, to.actor_uid, to.version, to.worker, to.worker_epoch, to.worker_spiffe_id
+        "{}|{}|{}|{worker}|{}|{}|{port}",
+        to.actor, to.actor_uid, to.version, to.worker_epoch, to.worker_spiffe_id
     );
-    go_on(
-        noted,
-        [
-            ("actor", to.actor.as_str()),
-            ("activation", &activation),
-            ("authority", &format!("{host}:{port}")),
-            ("worker", &to.worker.to_string()),
-            ("worker_ip", &host),
-            ("worker_port", itoa::Buffer::new().format(to.worker.port())),
-            ("worker_spiffe_id", &to.worker_spiffe_id),
-        ],
-    )
+    values.text("activation", &activation);
+    values.text("authority", &[host, ":", number.format(port)].concat());
+    values.text("worker", &worker);
+    values.text("worker_ip", host);
+    values.text("worker_port", number.format(to.worker.port()));
+    values.text("worker_spiffe_id", &to.worker_spiffe_id);
+    values.framed()
 }
 
 /// The CONNECT is accepted.
-pub(super) fn opened(actor: &ActorRef, port: u16, noted: &Noted<'_>) -> ProcessingResponse {
-    go_on(noted, [("actor", actor.as_str()), ("port", itoa::Buffer::new().format(port))])
+pub(super) fn opened(actor: &ActorRef, port: u16, noted: &Noted<'_>) -> Bytes {
+    let mut values = noted.begin();
+    values.text("actor", actor.as_str());
+    values.text("port", itoa::Buffer::new().format(port));
+    values.framed()
 }
 
 /// The client is told why not.
-pub(super) fn refused(refusal: Refusal, grpc: bool, noted: &Noted<'_>) -> ProcessingResponse {
+pub(super) fn refused(refusal: Refusal, grpc: bool, noted: &Noted<'_>) -> Bytes {
     let answer = Answer {
         status: refusal.status(Dataplane::Envoy),
         grpc_status: refusal.grpc_status(Dataplane::Envoy),
         ..Answer::from(refusal)
     };
-    refuse(&answer, grpc, metadata(ASSIGNMENT, noted.values()))
+    framed(&refuse(&answer, grpc, metadata(ASSIGNMENT, noted.values())))
 }
 
 /// An answer that Envoy gives at once.
@@ -109,16 +123,6 @@ pub(crate) fn refuse(answer: &Answer, grpc: bool, metadata: Struct) -> Processin
 pub(crate) fn header(name: &str, value: &[u8]) -> HeaderValueOption {
     let header = HeaderValue { key: name.into(), value: String::new(), raw_value: value.to_vec() };
     HeaderValueOption { header: Some(header), append_action: OVERWRITE }
-}
-
-fn go_on<const N: usize>(noted: &Noted<'_>, values: [(&'static str, &str); N]) -> ProcessingResponse {
-    let mut all = noted.values();
-    all.extend(values.map(|(key, value)| (key, string(value))));
-    ProcessingResponse {
-        response: Some(Response::RequestHeaders(HeadersResponse { response: None })),
-        dynamic_metadata: Some(metadata(ASSIGNMENT, all)),
-        mode_override: None,
-    }
 }
 
 /// Values below the namespace that Envoy's filters read them from.

@@ -1,12 +1,8 @@
 //! What Envoy asks: the head of one request, and which of its filter chains it came in by. Pure.
 
-use std::collections::HashMap;
-
-use prost_types::{Struct, value::Kind};
-
+use super::fields::{Fields, Malformed};
 use crate::actor_ref::{ActorRef, TARGET_HEADER};
 use crate::authority::connect_port;
-use crate::envoy_proto::{HeaderValue, ProcessingRequest};
 use crate::refusal::Refusal;
 
 /// The port of a plain request, whatever its Host says.
@@ -41,44 +37,68 @@ pub(super) struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// Reads a message; `None` when it holds no request headers.
-    pub(super) fn read(message: &'a ProcessingRequest) -> Option<Self> {
-        let headers = message.request_headers.as_ref()?.headers.as_ref()?;
-        let mut question = Self::default();
-        for header in &headers.headers {
-            question.header(header);
-        }
-        question.attributes(&message.attributes);
-        Some(question)
-    }
-
-    fn header(&mut self, header: &'a HeaderValue) {
-        let bytes = if header.raw_value.is_empty() { header.value.as_bytes() } else { &header.raw_value };
-        if header.key == TARGET_HEADER {
-            self.targets.push(bytes);
-            return;
-        }
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
-        match header.key.as_str() {
-            ":method" => self.method = text,
-            ":authority" | "host" => self.authority = text,
-            ":path" => self.path = text.split('?').next().unwrap_or_default(),
-            "content-type" => self.grpc = is_grpc(text),
-            "traceparent" => self.trace = Some(text),
-            _ => {}
-        }
-    }
-
-    fn attributes(&mut self, attributes: &'a HashMap<String, Struct>) {
-        for (name, value) in attributes.values().flat_map(|values| &values.fields) {
-            let Some(Kind::StringValue(text)) = &value.kind else { continue };
-            match name.as_str() {
-                CHAIN => self.chain = text,
-                OUTER_ACTOR => self.outer_actor = text,
-                OUTER_PORT => self.outer_port = text,
+    /// Reads a `ProcessingRequest`; `None` when it holds no request headers. Every request has one, so it is read where
+    /// it lies. The numbers are those of proto/envoy-ext-proc/external_processor.proto.
+    pub(super) fn read(message: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let (mut question, mut found) = (Self::default(), false);
+        for field in Fields::of(message) {
+            match field? {
+                (2, request_headers) => found |= question.headers(request_headers)?,
+                (9, attributes) => question.attributes(attributes)?,
                 _ => {}
             }
         }
+        Ok(found.then_some(question))
+    }
+
+    /// Whether there were any.
+    fn headers(&mut self, request_headers: &'a [u8]) -> Result<bool, Malformed> {
+        let mut found = false;
+        for field in Fields::of(request_headers) {
+            let (1, map) = field? else { continue };
+            found = true;
+            for field in Fields::of(map) {
+                if let (1, header) = field? {
+                    self.header(header)?;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn header(&mut self, header: &'a [u8]) -> Result<(), Malformed> {
+        let [key, value, raw] = three(header)?;
+        let bytes = if raw.is_empty() { value } else { raw };
+        if key == TARGET_HEADER.as_bytes() {
+            self.targets.push(bytes);
+            return Ok(());
+        }
+        match key {
+            b":method" => self.method = text(bytes),
+            b":authority" | b"host" => self.authority = text(bytes),
+            b":path" => self.path = text(bytes).split('?').next().unwrap_or_default(),
+            b"content-type" => self.grpc = is_grpc(text(bytes)),
+            b"traceparent" => self.trace = Some(text(bytes)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// One filter's attributes: its name, and a struct of values of which texts matter.
+    fn attributes(&mut self, entry: &'a [u8]) -> Result<(), Malformed> {
+        let [_, values, _] = three(entry)?;
+        for field in Fields::of(values) {
+            let (1, entry) = field? else { continue };
+            let [name, value, _] = three(entry)?;
+            let [_, _, value] = three(value)?;
+            match std::str::from_utf8(name) {
+                Ok(CHAIN) => self.chain = text(value),
+                Ok(OUTER_ACTOR) => self.outer_actor = text(value),
+                Ok(OUTER_PORT) => self.outer_port = text(value),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// What is to be done, or why nothing is.
@@ -119,6 +139,22 @@ impl<'a> Question<'a> {
     fn one_host(&self) -> bool {
         !self.authority.is_empty() && !self.authority.contains(|c: char| c == ',' || c.is_whitespace())
     }
+}
+
+/// The fields 1 to 3 of a message; empty where there is none.
+fn three(message: &[u8]) -> Result<[&[u8]; 3], Malformed> {
+    let mut found = [&[][..]; 3];
+    for field in Fields::of(message) {
+        if let (number @ 1..=3, bytes) = field? {
+            found[number as usize - 1] = bytes;
+        }
+    }
+    Ok(found)
+}
+
+/// What is no text is nothing that is known here.
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
 }
 
 /// As Envoy's own gRPC route matches, so that the call and its refusal speak the same protocol.

@@ -1,5 +1,10 @@
+use std::collections::HashMap;
+
+use prost::Message;
+use prost_types::{Struct, value::Kind};
+
 use super::*;
-use crate::envoy_proto::{HeaderMap, HttpHeaders};
+use crate::envoy_proto::{HeaderMap, HeaderValue, HttpHeaders, ProcessingRequest};
 
 fn message(chain: &str, headers: &[(&str, &str)], outer: &[(&str, &str)]) -> ProcessingRequest {
     let value = |text: &str| prost_types::Value { kind: Some(Kind::StringValue(text.into())) };
@@ -20,7 +25,7 @@ fn message(chain: &str, headers: &[(&str, &str)], outer: &[(&str, &str)]) -> Pro
 }
 
 fn ask(chain: &str, headers: &[(&str, &str)], outer: &[(&str, &str)]) -> Result<Ask, Refusal> {
-    Question::read(&message(chain, headers, outer)).unwrap().ask()
+    Question::read(&message(chain, headers, outer).encode_to_vec()).unwrap().unwrap().ask()
 }
 
 fn actor(text: &str) -> ActorRef {
@@ -88,11 +93,19 @@ fn an_unknown_chain_is_no_open_door() {
 
 #[test]
 fn paths_lose_their_query_and_grpc_is_seen() {
-    let grpc = message("ingress", &get(&[("content-type", "application/grpc+proto")]), &[]);
-    let question = Question::read(&grpc).unwrap();
+    let grpc = message("ingress", &get(&[("content-type", "application/grpc+proto")]), &[]).encode_to_vec();
+    let question = Question::read(&grpc).unwrap().unwrap();
     assert_eq!((question.path, question.grpc), ("/a", true));
     for other in ["application/grpc-web", "application/json", "application/grpcx"] {
-        let message = message("ingress", &get(&[("content-type", other)]), &[]);
-        assert!(!Question::read(&message).unwrap().grpc, "{other}");
+        let message = message("ingress", &get(&[("content-type", other)]), &[]).encode_to_vec();
+        assert!(!Question::read(&message).unwrap().unwrap().grpc, "{other}");
     }
+}
+
+#[test]
+fn a_message_that_is_cut_is_malformed_and_one_without_headers_is_no_question() {
+    let whole = message("ingress", &get(&[("ate-target-actor", "team/a")]), &[]).encode_to_vec();
+    assert!(Question::read(&whole[..whole.len() - 1]).is_err());
+    let none = ProcessingRequest { request_headers: None, ..ProcessingRequest::decode(&whole[..]).unwrap() };
+    assert!(Question::read(&none.encode_to_vec()).unwrap().is_none());
 }

@@ -12,17 +12,25 @@ use tower::Service;
 
 use super::ear::{Ear, Heard};
 use crate::drain::Drain;
+use crate::pipe::{Corked, driven, last_words};
 
 /// Each waiting request is a stream; their number is the parking lot's to limit, not the connection's.
-const STREAMS: u32 = 1 << 20;
+pub(super) const STREAMS: u32 = 1 << 20;
 /// Questions are small; this only must not be what delays one.
-const CONNECTION_WINDOW: u32 = 1 << 24;
+pub(super) const CONNECTION_WINDOW: u32 = 1 << 24;
 
-/// Accepts until the drain begins. `service`: what a connection's calls are answered by.
-pub(crate) async fn accept<S>(ear: Ear, service: S, drain: Drain)
+/// A connection's bytes, whichever way it came in.
+pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+pub(crate) type Stream = Box<dyn Io>;
+
+/// Accepts until the drain begins. `serve`: what becomes of one connection.
+pub(crate) async fn accept<F, W>(ear: Ear, drain: Drain, serve: F)
 where
-    S: Service<http::Request<Incoming>, Response = http::Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
+    F: Fn(Stream, Drain) -> W,
+    W: Future<Output = ()> + Send + 'static,
 {
     loop {
         let accepted = tokio::select! {
@@ -30,11 +38,7 @@ where
             () = drain.draining() => return,
         };
         match accepted {
-            Ok(Heard::Port(stream)) => {
-                stream.set_nodelay(true).ok();
-                tokio::spawn(serve(stream, service.clone(), drain.clone()));
-            }
-            Ok(Heard::Socket(stream)) => drop(tokio::spawn(serve(stream, service.clone(), drain.clone()))),
+            Ok(heard) => drop(tokio::spawn(serve(stream(heard), drain.clone()))),
             Err(error) => {
                 // Out of descriptors, most likely: others may close some.
                 tracing::warn!(%error, "cannot accept a connection of Envoy");
@@ -44,28 +48,42 @@ where
     }
 }
 
-async fn serve<T, S>(stream: T, service: S, drain: Drain)
+fn stream(heard: Heard) -> Stream {
+    match heard {
+        Heard::Port(stream) => {
+            // A socket that is already gone shows at the first read.
+            let _gone = stream.set_nodelay(true);
+            Box::new(stream)
+        }
+        Heard::Socket(stream) => Box::new(stream),
+    }
+}
+
+/// Serves one connection. `service`: what its calls are answered by.
+pub(crate) async fn serve<S>(stream: Stream, service: S, drain: Drain)
 where
-    T: AsyncRead + AsyncWrite + Unpin + Send,
     S: Service<http::Request<Incoming>, Response = http::Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
+    let (io, mut flusher, _) = Corked::new(stream);
     let connection = http2::Builder::new(TokioExecutor::new())
         .max_concurrent_streams(STREAMS)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = driven(connection.as_mut(), &mut flusher) => ended,
         () = drain.draining() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = drain.forced() => return,
+                ended = driven(connection.as_mut(), &mut flusher) => ended,
+                () = drain.forced() => return last_words(&mut flusher).await,
             }
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection of Envoy ended");
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection of Envoy ended"),
+        Err(error) => tracing::debug!(%error, "a connection of Envoy broke"),
     }
 }

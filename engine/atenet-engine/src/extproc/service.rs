@@ -1,12 +1,11 @@
-//! The service itself: one stream a request, one question, one answer.
+//! The service itself: one question, one answer.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::Stream;
-use tonic::{Request, Response, Status, Streaming};
+use bytes::Bytes;
+use tonic::Status;
 
 use super::answer::{self, Noted};
 use super::question::{Ask, Question};
@@ -14,8 +13,6 @@ use super::recent::{Decision, Recent};
 use crate::actor_ref::ActorRef;
 use crate::assignment::{Disposition, Resolved};
 use crate::drain::Drain;
-use crate::envoy_proto::external_processor_server::ExternalProcessor;
-use crate::envoy_proto::{ProcessingRequest, ProcessingResponse};
 use crate::refusal::Refusal;
 use crate::resolve::Resolver;
 use crate::telemetry::{Outcome, Telemetry};
@@ -30,29 +27,6 @@ pub(super) struct Service {
     pub(super) drain: Drain,
 }
 
-type Answers = Pin<Box<dyn Stream<Item = Result<ProcessingResponse, Status>> + Send>>;
-
-#[tonic::async_trait]
-impl ExternalProcessor for Service {
-    type ProcessStream = Answers;
-
-    /// When the client leaves, Envoy resets the stream and this future is dropped, parking place included.
-    async fn process(
-        &self,
-        request: Request<Streaming<ProcessingRequest>>,
-    ) -> Result<Response<Self::ProcessStream>, Status> {
-        let _in_flight = self.drain.guard();
-        let (metadata, _, mut messages) = request.into_parts();
-        let message = messages.message().await?.ok_or_else(|| Status::invalid_argument("no message"))?;
-        let question = Question::read(&message).ok_or_else(|| Status::invalid_argument("no request headers"))?;
-        // Envoy's own span, if it traces; else the client's.
-        let span = metadata.get("traceparent").and_then(|value| value.to_str().ok());
-        let trace = self.telemetry.trace(span.or(question.trace));
-        let answer = self.decide(&question, &trace).await;
-        Ok(Response::new(Box::pin(futures_util::stream::once(std::future::ready(Ok(answer))))))
-    }
-}
-
 /// What was decided.
 enum Answer {
     Routed(Resolved, u16),
@@ -60,7 +34,17 @@ enum Answer {
 }
 
 impl Service {
-    async fn decide(&self, question: &Question<'_>, trace: &Trace) -> ProcessingResponse {
+    /// The answer to one message of Envoy's, in its frame; `span`: the `traceparent` that came with it. Dropping the
+    /// future is the client's leaving.
+    pub(super) async fn process(&self, message: &[u8], span: Option<&str>) -> Result<Bytes, Status> {
+        let question =
+            Question::read(message).map_err(|error| Status::invalid_argument(format!("the message {error}")))?;
+        let question = question.ok_or_else(|| Status::invalid_argument("no request headers"))?;
+        let trace = self.telemetry.trace(span.or(question.trace));
+        Ok(self.decide(&question, &trace).await)
+    }
+
+    async fn decide(&self, question: &Question<'_>, trace: &Trace) -> Bytes {
         let mut record = Record::new(self, question, trace);
         let answer = self.ask(question, &mut record).await;
         record.outcome = answer.as_ref().err().map_or(Outcome::Served, |refusal| Outcome::Refused(*refusal));

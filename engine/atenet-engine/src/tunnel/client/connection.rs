@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -16,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Limits;
-use crate::pipe::{Corked, Flusher, Heard};
+use crate::pipe::{Corked, Flusher, Heard, driven};
 use crate::spiffe::SpiffeId;
 use crate::telemetry::{Open, Telemetry};
 use crate::tls::{ClientStream, ClientTls, PeerName};
@@ -154,23 +155,9 @@ type Stream = ClientStream<TcpStream>;
 type Driver = h2::client::Connection<Corked<Stream>, Bytes>;
 
 /// Moves the connection's bytes until it ends, its peer goes silent or nobody needs it.
-async fn drive(
-    mut driver: Driver,
-    mut flusher: Flusher<Stream>,
-    owner: Weak<Connection>,
-    state: Arc<State>,
-    _open: Open,
-) {
-    let moved = poll_fn(|cx| {
-        let done = std::pin::Pin::new(&mut driver).poll(cx);
-        // Everything that one turn of all streams produced leaves in one write.
-        let flushed = if done.is_ready() { flusher.poll_flush(cx) } else { flusher.poll_flush_late(cx) };
-        match (done, flushed) {
-            (Poll::Ready(result), _) => Poll::Ready(result.map_err(|e| e.to_string())),
-            (_, Poll::Ready(Err(error))) => Poll::Ready(Err(error.to_string())),
-            _ => Poll::Pending,
-        }
-    });
+async fn drive(driver: Driver, mut flusher: Flusher<Stream>, owner: Weak<Connection>, state: Arc<State>, _open: Open) {
+    let driver = pin!(driver);
+    let moved = async { driven(driver, &mut flusher).await.map_err(|e| e.to_string())?.map_err(|e| e.to_string()) };
     tokio::select! {
         result = moved => if let Err(error) = result { tracing::debug!(%error, "a worker's connection ended") },
         () = watch(&owner, &state) => {}

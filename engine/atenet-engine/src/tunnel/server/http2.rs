@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -20,7 +19,7 @@ use super::dial::dial;
 use super::relay::{Broken, Ending, Relay, RouterSide};
 use super::{Shared, log};
 use crate::actor_ref::TARGET_HEADER;
-use crate::pipe::{Corked, Flusher};
+use crate::pipe::{Corked, Flusher, accepted, last_words, shaken};
 use crate::tunnel::{CONNECTION_WINDOW, MAX_STREAMS, STREAM_WINDOW};
 
 /// Larger frames mean less work per byte; this still lets streams take turns often.
@@ -32,26 +31,13 @@ const HEAD: u32 = 16 << 10;
 /// connection, so it is more than the library's 20.
 const RESET_BACKLOG: usize = 1024;
 
-type Accepted = Option<Result<(Request<RecvStream>, SendResponse<Bytes>), String>>;
-
 /// Serves until the router closes, or the server stops.
 pub(super) async fn serve<T>(io: T, router: SocketAddr, shared: Arc<Shared>)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (io, mut flusher, _) = Corked::new(io);
-    let handshake = async {
-        let mut handshake = pin!(settings().handshake::<_, Bytes>(io));
-        poll_fn(|cx| {
-            let done = handshake.as_mut().poll(cx);
-            // A broken stream shows to the handshake as well.
-            let _settings_out = flusher.poll_flush(cx);
-            done
-        })
-        .await
-    };
-    match timeout(HANDSHAKE_LIMIT, handshake).await {
-        Ok(Ok(connection)) => accept_streams(connection, flusher, router, shared).await,
+    match timeout(HANDSHAKE_LIMIT, shaken(&settings(), io)).await {
+        Ok(Ok((connection, flusher))) => accept_streams(connection, flusher, router, shared).await,
         Ok(Err(error)) => tracing::debug!(%router, %error, "HTTP/2 handshake failed"),
         Err(_elapsed) => tracing::debug!(%router, "HTTP/2 handshake took too long"),
     }
@@ -86,14 +72,13 @@ async fn accept_streams<T>(
         tokio::select! {
             () = &mut forced => {
                 // The last resets may still wait for their turn.
-                let _as_far_as_it_goes = poll_fn(|cx| Poll::Ready(flusher.poll_flush(cx))).await;
-                return;
+                return last_words(&mut flusher).await;
             }
             () = &mut draining, if !told => {
                 told = true;
                 connection.graceful_shutdown();
             }
-            accepted = accept(&mut connection, &mut flusher) => match accepted {
+            accepted = accepted(&mut connection, &mut flusher) => match accepted {
                 Some(Ok((request, respond))) => {
                     tokio::spawn(tunnel(request, respond, router, shared.clone()));
                 }
@@ -105,23 +90,6 @@ async fn accept_streams<T>(
             }
         }
     }
-}
-
-/// The next stream; meanwhile everything that one turn of all streams produced leaves in one write.
-async fn accept<T>(connection: &mut Connection<Corked<T>, Bytes>, flusher: &mut Flusher<T>) -> Accepted
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    poll_fn(|cx| {
-        let accepted = connection.poll_accept(cx);
-        let over = matches!(accepted, Poll::Ready(None | Some(Err(_))));
-        let flushed = if over { flusher.poll_flush(cx) } else { flusher.poll_flush_late(cx) };
-        match (accepted, flushed) {
-            (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Some(Err(error.to_string()))),
-            (accepted, _) => accepted.map(|next| next.map(|stream| stream.map_err(|error| error.to_string()))),
-        }
-    })
-    .await
 }
 
 async fn tunnel(
