@@ -59,7 +59,7 @@ async def _digest_of_download(stage: Stage, actor_header: tuple[str, str]) -> tu
 
 @pytest.mark.conformance("I-11")
 async def test_a_large_download_is_whole_and_memory_stays_flat(stage: Stage) -> None:
-    size = 256 * MIB
+    size = 1024 * MIB
     actor, _ = await stage.actor(download(size))
     before = stage.router.process.resident_bytes
     digest, highest = await _digest_of_download(stage, actor.header)
@@ -69,7 +69,7 @@ async def test_a_large_download_is_whole_and_memory_stays_flat(stage: Stage) -> 
 
 @pytest.mark.conformance("I-11")
 async def test_a_large_upload_is_whole_and_memory_stays_flat(stage: Stage) -> None:
-    size = 256 * MIB
+    size = 1024 * MIB
     actor, _ = await stage.actor(measure_upload)
     before, highest = stage.router.process.resident_bytes, 0
     connection = await stage.http1()
