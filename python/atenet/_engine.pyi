@@ -278,6 +278,7 @@ class Router:
         """Stops at once and ends the runtime."""
 
 __all__ = [
+    "TUNNEL_STREAMS",
     "ApiFront",
     "Capture",
     "EgressDecision",
