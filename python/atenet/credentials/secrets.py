@@ -17,7 +17,8 @@ __all__ = ["MAX_BYTES", "Secrets"]
 
 # A header's value is what becomes of it.
 MAX_BYTES = 16 * 1024
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# No double underscore and none at an end: the last double one of a variable's name stands before it.
+_VARIABLE = re.compile(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,23 @@ class Secrets:
 
     def _variable(self, atespace: str, tail: Sequence[str]) -> bytes:
         if len(tail) != 1 or not _VARIABLE.fullmatch(tail[0]):
-            raise NotThere("a variable is named by one word of letters, digits and _")
-        space = atespace.replace("-", "_").upper()
-        # A double underscore: no atespace's name and variable can read as another pair.
-        value = self.environment.get(f"{self.prefix}{space}__{tail[0].upper()}")
+            raise NotThere(
+                "a variable is named by one word of letters and digits, with single _ between them: "
+                "a double one parts it from the atespace"
+            )
+        value = self.environment.get(f"{self.prefix}{_variable_of(atespace, tail[0])}")
         if value is None:
             raise NotThere("the variable is not set")
         return os.fsencode(value)
+
+
+def _variable_of(atespace: str, name: str) -> str:
+    """Another one for each pair, but that `name` may be in capitals or not.
+
+    An atespace's name is in small letters, has no `_` and begins and ends with a letter or digit, so
+    none reads as another; it may have `--`, so what parts the two is the last `__`, not the first.
+    """
+    return f"{atespace.replace('-', '_')}__{name}".upper()
 
 
 def _file(root: Path, tail: Sequence[str]) -> bytes:

@@ -31,7 +31,7 @@ class CredentialsSettings:
     )
     environment: str | None = flag(
         "Secrets as variables: ate-secret://CLASS/env/NAME is <this prefix><ATESPACE>__<NAME>, "
-        "in capitals, with _ for -.",
+        "in capitals, with _ for the atespace's -; NAME has no __ and no _ at an end.",
         default=None,
     )
     kubernetes: str | None = flag(

@@ -1,9 +1,12 @@
 """Where secrets come from, and whose they are."""
 
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from atenet._engine import check_name
 from atenet.credentials.failure import Denied, NotThere
 from atenet.credentials.secrets import MAX_BYTES, Secrets
 
@@ -33,6 +36,60 @@ def test_a_variable_is_the_atespaces_own(secrets: Secrets) -> None:
     ):
         with pytest.raises(NotThere):
             secrets.read(atespace, path)
+
+
+@pytest.mark.parametrize("name", ["B__TOKEN", "_TOKEN", "TOKEN_", "__", "_", "", "TO-KEN", "TÖKEN"])
+def test_a_variables_name_that_could_be_anothers_is_refused_by_its_shape(name: str) -> None:
+    everything = {
+        f"ATE_SECRET_A__{name}": "theirs",
+        "ATE_SECRET_A__B__TOKEN": "theirs",
+    }
+    secrets = Secrets(None, "ATE_SECRET_", everything)
+    with pytest.raises(NotThere, match="single _ between"):
+        secrets.read("a", ["env", name])
+    assert secrets.read("a--b", ["env", "TOKEN"]) == b"theirs"
+
+
+def _words(alphabet: str, longest: int) -> Iterator[str]:
+    for length in range(1, longest + 1):
+        for letters in itertools.product(alphabet, repeat=length):
+            yield "".join(letters)
+
+
+def _is_name(word: str) -> bool:
+    try:
+        check_name(word)
+    except ValueError:
+        return False
+    return True
+
+
+class _Asked(dict[str, str]):
+    """An environment that has every variable, and notes which was asked for."""
+
+    last: str
+
+    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
+        self.last = key
+        return "there"
+
+
+def test_no_variable_is_read_for_two_atespaces_nor_by_two_names() -> None:
+    """Every atespace and every name up to a length, over all that can be mistaken for another."""
+    atespaces = [word for word in _words("aB-_0", 5) if _is_name(word)]
+    assert {"a", "a-a", "a--a", "a---a", "0-a"} <= set(atespaces)
+    assert not {"-a", "a-", "a_a", "B"} & set(atespaces)
+    asked = _Asked()
+    secrets = Secrets(None, "P_", asked)
+    readers: dict[str, tuple[str, str]] = {}
+    for atespace, name in itertools.product(atespaces, _words("aA_0", 5)):
+        try:
+            secrets.read(atespace, ["env", name])
+        except NotThere:
+            continue
+        reader = (atespace, name.upper())
+        assert readers.setdefault(asked.last, reader) == reader
+    assert len(readers) > 1000
 
 
 def test_a_link_leads_nowhere_else(secrets: Secrets) -> None:
