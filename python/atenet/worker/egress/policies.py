@@ -27,6 +27,7 @@ class Policies:
         self._capture = capture
         self._every = every
         self._known: dict[str, ateapi_pb2.KnownEgressPolicy] = {}
+        self._taking = asyncio.Lock()
         self._due = asyncio.Event()
         self._reached: bool | None = None
 
@@ -74,21 +75,36 @@ class Policies:
             self._reached = False
             return
         self._reached = True
+        asked = {k.actor_uid: k for k in known}
         for found in present:
-            await self._take(found)
+            if (about := asked.get(found.actor_uid)) is not None:
+                await self._take(found, about)
 
-    async def _take(self, found: ateapi_pb2.PresentEgressPolicy) -> None:
-        known = self._known.get(found.actor_uid)
-        if known is None:
-            return
-        try:
-            if found.unchanged and known.policy_uid:
-                self._capture.confirm_policy(found.actor_uid)
-            else:
+    async def _take(
+        self, found: ateapi_pb2.PresentEgressPolicy, asked: ateapi_pb2.KnownEgressPolicy
+    ) -> None:
+        """An answer is about what was asked. What is known is replaced, never changed, so that one which
+        was asked before the last change, and may be older than that, does not fit any more."""
+        uid = found.actor_uid
+        async with self._taking:
+            if (known := self._known.get(uid)) is not asked:
+                if known is not None:
+                    self._due.set()  # it may as well be the newer one
+                return
+            try:
+                if found.unchanged and asked.policy_uid:
+                    self._capture.confirm_policy(uid)
+                    return
                 # That there is none is no policy that the relay has: it is told so each time.
-                await self._capture.set_policy(found.actor_uid, found.policy)
-                known.policy_uid = found.policy.metadata.uid
-                known.policy_version = found.policy.metadata.version
-        except AteError as e:
-            # It is being closed meanwhile.
-            _log.debug("a policy came too late", extra={"error": e.message})
+                await self._capture.set_policy(uid, found.policy)
+            except AteError as e:
+                # It is being closed meanwhile.
+                _log.debug("a policy came too late", extra={"error": e.message})
+                return
+            if self._known.get(uid) is asked:
+                self._known[uid] = ateapi_pb2.KnownEgressPolicy(
+                    actor=asked.actor,
+                    actor_uid=uid,
+                    policy_uid=found.policy.metadata.uid,
+                    policy_version=found.policy.metadata.version,
+                )

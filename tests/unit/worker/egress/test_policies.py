@@ -1,7 +1,8 @@
 """Relays know the policies that the control plane has."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 
 import grpc
 import pytest
@@ -33,6 +34,20 @@ async def policies(agent: FakeAgent, capture: RecordedCapture) -> AsyncIterator[
     yield made
     loop.cancel()
     await asyncio.gather(loop, return_exceptions=True)
+
+
+@dataclass
+class Holding(FakeAgent):
+    """Its answers are of the moment in which it is asked; those in `held`, counted from 0, arrive when released."""
+
+    held: dict[int, asyncio.Event] = field(default_factory=dict)
+
+    async def policies(self, known: Sequence[pb.KnownEgressPolicy]) -> list[pb.PresentEgressPolicy]:
+        number = len(self.asked)
+        answer = await super().policies(known)
+        if (release := self.held.get(number)) is not None:
+            await release.wait()
+        return answer
 
 
 def of_version(version: int, *names: str) -> pb.EgressPolicy:
@@ -112,3 +127,90 @@ async def test_a_relay_that_is_being_closed_is_no_fault(
     policies.remove(gone.uid)
     await policies.add(ACTOR)
     await eventually(lambda: [ACTOR.uid] in agent.asked)
+
+
+async def test_an_answer_from_before_a_pause_is_not_taken_for_one_after_it(
+    capture: RecordedCapture,
+) -> None:
+    release = asyncio.Event()
+    agent = Holding(held={1: release})
+    agent.policy[ACTOR.uid] = of_version(1, "a.example")
+    policies = Policies(agent, capture, every=3600)
+    await policies.add(ACTOR)
+    late = asyncio.ensure_future(policies._look([ACTOR.uid]))
+    await eventually(lambda: len(agent.asked) == 2)
+
+    policies.remove(ACTOR.uid)
+    policies.expect(ACTOR)
+    release.set()
+    await late
+    assert capture.policies[ACTOR.uid] == [of_version(1, "a.example")]
+    assert ACTOR.uid not in capture.confirmed
+
+    loop = asyncio.ensure_future(policies.run())
+    await eventually(lambda: len(capture.policies[ACTOR.uid]) == 2)
+    loop.cancel()
+    await asyncio.gather(loop, return_exceptions=True)
+    assert capture.policies[ACTOR.uid] == [of_version(1, "a.example")] * 2
+
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_an_older_policy_that_arrives_last_does_not_win(
+    capture: RecordedCapture, removed: bool
+) -> None:
+    release = asyncio.Event()
+    agent = Holding(held={1: release})
+    policies = Policies(agent, capture, every=3600)
+    agent.policy[ACTOR.uid] = of_version(1, "a.example")
+    await policies.add(ACTOR)
+
+    agent.policy[ACTOR.uid] = of_version(2, "b.example")
+    late = asyncio.ensure_future(policies._look([ACTOR.uid]))
+    await eventually(lambda: len(agent.asked) == 2)
+    newest = pb.EgressPolicy()
+    if removed:
+        del agent.policy[ACTOR.uid]
+    else:
+        agent.policy[ACTOR.uid] = newest = of_version(3, "c.example")
+    await policies._look([ACTOR.uid])
+    release.set()
+    await late
+    assert capture.policies[ACTOR.uid] == [of_version(1, "a.example"), newest]
+
+
+async def test_a_newer_policy_that_was_asked_for_too_early_is_asked_for_again_at_once(
+    capture: RecordedCapture,
+) -> None:
+    first, second = asyncio.Event(), asyncio.Event()
+    agent = Holding(held={1: first, 2: second})
+    policies = Policies(agent, capture, every=3600)
+    await policies.add(ACTOR)
+    looks = []
+    for version in (1, 2):
+        agent.policy[ACTOR.uid] = of_version(version, "a.example")
+        looks.append(asyncio.ensure_future(policies._look([ACTOR.uid])))
+        await eventually(lambda version=version: len(agent.asked) == 1 + version)  # type: ignore[misc]
+    for look, release in zip(looks, (first, second), strict=True):
+        release.set()
+        await look
+    assert capture.policies[ACTOR.uid][-1] == of_version(1, "a.example")
+
+    loop = asyncio.ensure_future(policies.run())
+    await eventually(lambda: capture.policies[ACTOR.uid][-1] == of_version(2, "a.example"))
+    loop.cancel()
+    await asyncio.gather(loop, return_exceptions=True)
+
+
+async def test_a_control_plane_that_hangs_for_one_actor_holds_up_no_other(
+    capture: RecordedCapture,
+) -> None:
+    agent = Holding(held={0: asyncio.Event()})
+    other = new_incarnation("other")
+    capture.open_now[other.uid] = None
+    policies = Policies(agent, capture, every=3600)
+    hangs = asyncio.ensure_future(policies.add(ACTOR))
+    await eventually(lambda: len(agent.asked) == 1)
+    await policies.add(other)
+    assert capture.policies[other.uid] == [pb.EgressPolicy()]
+    hangs.cancel()
+    await asyncio.gather(hangs, return_exceptions=True)
