@@ -29,6 +29,20 @@ def process(mark: str, code: str = WAITS) -> Iterator[subprocess.Popen[bytes]]:
         started.communicate()
 
 
+@contextmanager
+def inside(namespace: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has entered the namespace, and stays."""
+    stays = ["sh", "-c", "echo here; exec sleep 600"]
+    started = subprocess.Popen(["ip", "netns", "exec", namespace, *stays], stdout=subprocess.PIPE)
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"here\n"
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
 def test_marked_processes_end_and_others_live(tmp_path: Path) -> None:
     ours, others = Layout(tmp_path / "ours"), Layout(tmp_path / "others")
     with process(ours.system_id) as mine, process(others.system_id) as foreign:
@@ -57,9 +71,9 @@ def test_our_network_namespaces_go_and_others_stay(tmp_path: Path) -> None:
     try:
         for name in (mine, foreign):
             subprocess.run(["ip", "netns", "add", name], check=True)
-        inside = subprocess.Popen(["ip", "netns", "exec", mine, "sleep", "600"])
-        assert sweep(ours).namespaces == [mine]
-        assert inside.wait(10) == -9
+        with inside(mine) as found:
+            assert sweep(ours).namespaces == [mine]
+            assert found.wait(10) == -9
         assert find_namespaces(ours.net_family) == []
         assert find_namespaces(others.net_family) == [foreign]
     finally:
