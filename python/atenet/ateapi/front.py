@@ -22,6 +22,7 @@ __all__ = ["Front", "FrontSettings", "grants_for"]
 
 _log = logging.getLogger(__name__)
 _START_SECONDS = 30.0
+_END_SECONDS = 5.0
 # One that does not say how much it answered has stopped answering.
 _ANSWER_SECONDS = 10.0
 _COUNT_SECONDS = 1.0
@@ -67,6 +68,22 @@ def grants_for(bindings: Iterable[tuple[str, Role]]) -> dict[str, list[str]]:
         spiffe_id: [m for m in _WARM if allowed(held, f"/ateapi.Control/{m}")]
         for spiffe_id, held in roles.items()
     }
+
+
+def _refused(answer: Mapping[str, Any]) -> AteError:
+    """Why it does not serve, as it says itself, and the hint for that."""
+    message = str(answer["error"])
+    hint = None
+    if answer.get("other_engine"):
+        hint = "is the engine (atenet._engine) of another version than ateapi? build both from one tree"
+    elif ": cannot listen on " in message:
+        hint = "is the port taken by another process, or the address not of this machine?"
+    return AteError(message, hint=hint)
+
+
+def _status(process: asyncio.subprocess.Process) -> str:
+    code = process.returncode or 0
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 class Front:
@@ -154,15 +171,22 @@ class Front:
         )
         try:
             answer = await self._ask(self._settings.told(listen), _START_SECONDS)
-        except (OSError, EOFError, TimeoutError) as e:
-            await self._end()
-            raise AteError("the control plane's front did not start") from e
-        if "error" in answer:
+        except TimeoutError as e:
             await self._end()
             raise AteError(
-                str(answer["error"]),
-                hint="is the port taken by another process, or the address not of this machine?",
-            )
+                f"the control plane's front did not start within {_START_SECONDS:.0f} s"
+            ) from e
+        except (OSError, EOFError) as e:
+            with contextlib.suppress(TimeoutError):  # its end is a moment behind that of its output
+                await asyncio.wait_for(self._process.wait(), _END_SECONDS)
+            await self._end()
+            raise AteError(
+                f"the control plane's front ended at its start, with {_status(self._process)}",
+                hint="what it wrote to standard error says why",
+            ) from e
+        if "error" in answer:
+            await self._end()
+            raise _refused(answer)
         return str(answer["address"])
 
     async def _count(self) -> None:

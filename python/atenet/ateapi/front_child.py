@@ -23,12 +23,16 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     given = json.loads(sys.stdin.readline())
-    _engine.log_to_stderr("ateapi-front", given["log_level"])
     try:
+        _engine.log_to_stderr("ateapi-front", given["log_level"])
         front = _engine.ApiFront(json.dumps(given["front"]))
         _say({"address": front.start()})
-    except (_engine.EngineError, ValueError) as e:
+    except _engine.EngineError as e:
         _say({"error": str(e)})
+        sys.exit(1)
+    except (AttributeError, TypeError, ValueError) as e:
+        # It has no front, or does not know what it is told: ateapi has checked what comes from people.
+        _say({"error": f"the engine does not take what ateapi tells it: {e}", "other_engine": True})
         sys.exit(1)
     for line in sys.stdin:
         asked = json.loads(line)

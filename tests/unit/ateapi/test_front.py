@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import atenet
 import grpc
 import grpc.aio
 import pytest
@@ -321,11 +323,79 @@ async def test_a_deep_directory_and_an_old_socket_do_not_matter(tmp_path: Path) 
 
 async def test_a_taken_address_is_an_error_at_the_start(tmp_path: Path) -> None:
     async with control_plane(tmp_path) as plane, plane.in_process(front="auto"):
-        with pytest.raises(AteError, match="cannot listen on"):
+        with pytest.raises(AteError, match=r"cannot listen on.*\nhint: is the port taken"):
             async with plane.replica("two").in_process(
                 front="auto", listen=plane.addresses["grpc"]
             ):
                 pass
+
+
+def _settings(tmp_path: Path, **other: Any) -> FrontSettings:
+    identity = LocalIdentity(tmp_path / "state")
+    identity.ensure()
+    settings = FrontSettings(
+        listen="127.0.0.1:0",
+        credential=identity.service_credential("ateapi", [spiffe.API_SERVER_NAME]),
+        client_roots=identity.trust("pod-identity"),
+        upstream=tmp_path / "none.sock",
+        store=tmp_path / "none.db",
+        grants={},
+        log_level="info",
+    )
+    return dataclasses.replace(settings, **other)
+
+
+async def _refusal(settings: FrontSettings) -> AteError:
+    with pytest.raises(AteError) as refused:
+        await Front(settings, lambda method, calls: None).start()
+    return refused.value
+
+
+@pytest.mark.parametrize("which", ["credential", "client_roots"])
+async def test_an_unusable_file_is_named_and_no_port_is_blamed(tmp_path: Path, which: str) -> None:
+    missing = tmp_path / "gone.pem"
+    refused = await _refusal(_settings(tmp_path, **{which: missing}))
+    assert str(missing) in refused.message
+    assert "listen" not in str(refused)
+    assert "port" not in str(refused)
+
+
+async def test_an_engine_that_does_not_know_what_it_is_told_is_named(tmp_path: Path) -> None:
+    """As one of another version does not."""
+    refused = await _refusal(_settings(tmp_path, grants={"spiffe://a/b": ["Unheard"]}))
+    assert "Unheard" in refused.message
+    assert refused.hint is not None
+    assert "version" in refused.hint
+
+
+async def test_an_engine_without_a_front_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "old" / "atenet"
+    package.mkdir(parents=True)
+    # Found before ours by the process that is started, and by nobody else.
+    own = Path(atenet.__file__).parent
+    (package / "__init__.py").write_text(f"__path__.append({str(own)!r})\n")
+    (package / "_engine.py").write_text(
+        "class EngineError(Exception): ...\ndef log_to_stderr(process, level): ...\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    refused = await _refusal(_settings(tmp_path))
+    assert "ApiFront" in refused.message
+    assert refused.hint is not None
+    assert "version" in refused.hint
+
+
+async def test_a_front_that_ends_without_a_word_is_told_with_how_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "broken" / "atenet"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit(7)\n")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    refused = await _refusal(_settings(tmp_path))
+    assert "exit code 7" in refused.message
+    assert "standard error" in str(refused.hint)
 
 
 # ---------------------------------------------------------------- before a real control plane
