@@ -40,7 +40,12 @@ class EnvoyEgress:
             command = [*without(hidden), *command]
         if not spec.own_resolver:
             command = resolving(spec.name_server, command, directory)
-        process = await RouterProcess.start(command, directory)
+        try:
+            process = await RouterProcess.start(command, directory)
+        except BaseException:
+            for helper in helpers:
+                await helper.kill()
+            raise
         ready = process.ready
         bound = Endpoint.parse(ready["listeners"]["tunnels"][0])
         pages = {name: ready[name] for name in ("stats", "readiness", "status", "envoy_admin")}
