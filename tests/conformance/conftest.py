@@ -128,16 +128,16 @@ async def worker(pki: Pki, session_stack: AsyncExitStack) -> WorkerEnd:
     return end
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def routers(
-    pki: Pki,
-    api: FakeAteapi,
-    session_stack: AsyncExitStack,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> RouterPool:
+    pki: Pki, api: FakeAteapi, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RouterPool]:
+    """Ended with the file: each Envoy holds five of the 128 inotify instances that a user may have."""
     pool = RouterPool(pki, api.address, lambda name: tmp_path_factory.mktemp(f"router-{name}"))
-    session_stack.push_async_callback(pool.close)
-    return pool
+    try:
+        yield pool
+    finally:
+        await pool.close()
 
 
 def _spec(request: pytest.FixtureRequest) -> RouterSpec:
@@ -255,15 +255,16 @@ class EgressGateways:
             await gateway.kill()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def egress_gateways(
-    egress_world: EgressWorld,
-    session_stack: AsyncExitStack,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> EgressGateways:
+    egress_world: EgressWorld, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[EgressGateways]:
+    """Ended with the file, as routers are."""
     gateways = EgressGateways(egress_world, lambda name: tmp_path_factory.mktemp(f"egress-{name}"))
-    session_stack.push_async_callback(gateways.close)
-    return gateways
+    try:
+        yield gateways
+    finally:
+        await gateways.close()
 
 
 @pytest.fixture(scope="session")
