@@ -4,16 +4,19 @@ that is a root file system itself."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from atenet import trees
 from atenet.errors import AteError
 from atenet.worker.sandbox.account import hand_over
 from atenet.worker.sandbox.gvisor.bundle import ACCOUNT
@@ -36,7 +39,7 @@ def fill_from(source: Path, rootfs: Path) -> dict[str, object]:
         with tempfile.TemporaryDirectory(dir=rootfs.parent, prefix="unpacked-") as scratch:
             try:
                 _open_archive(source, Path(scratch))
-            except (tarfile.TarError, OSError) as e:
+            except (tarfile.TarError, OSError, ValueError, EOFError, zlib.error) as e:
                 raise AteError(f"{source} is not a readable tar: {e}") from e
             facts = _from_layout(Path(scratch), rootfs, source)
     else:
@@ -128,8 +131,13 @@ def _from_directory(source: Path, rootfs: Path) -> dict[str, object]:
 
 
 def _unpack(rootfs: Path, layers: list[Path], source: Path) -> None:
-    words = [sys.executable, "-m", "atenet.images.unpack", str(rootfs)]
-    done = subprocess.run([*words, *map(str, layers)], capture_output=True, text=True, check=False)
+    # -I: nothing is imported from the directory that this happens to be called in.
+    words = [sys.executable, "-I", "-m", "atenet.images.unpack", str(rootfs), str(ACCOUNT)]
+    os.chown(rootfs, ACCOUNT, ACCOUNT)
+    done = subprocess.run(
+        [*words, *map(str, layers)], capture_output=True, text=True, errors="replace", check=False
+    )
+    os.chown(rootfs, 0, 0)  # not handed over before it is settled
     if done.returncode:
         raise AteError(f"{source} cannot be unpacked: {' '.join(done.stderr.split())[-400:]}")
 
@@ -138,15 +146,15 @@ def _settle(rootfs: Path) -> None:
     """What every actor's system has: its resolver and its names, and places to mount on. All of it is
     the actor's: what it writes goes to memory, never here."""
     etc = rootfs / "etc"
-    if etc.is_symlink():
-        etc.unlink()
+    if etc.is_symlink() or not etc.is_dir():
+        trees.remove(etc)
     for directory in ("etc", "proc", "dev", "sys", "run", "tmp"):
         path = rootfs / directory
         with suppress(FileExistsError):
             path.mkdir(mode=0o755)
     files = etc_files()
     for name in ("hostname", "hosts", "resolv.conf"):
-        (etc / name).unlink(missing_ok=True)
+        trees.remove(etc / name)
         (etc / name).write_text(files[name])
     for name in ("passwd", "group", "nsswitch.conf"):
         _complete(etc / name, files[name])
@@ -155,10 +163,11 @@ def _settle(rootfs: Path) -> None:
 
 def _complete(path: Path, wanted: str) -> None:
     """Adds the lines whose first field is not there yet."""
-    if path.is_symlink():
-        path.unlink()
-    present = path.read_text() if path.exists() else ""
+    if path.is_symlink() or not path.is_file():
+        trees.remove(path)
+    present = path.read_text(errors="surrogateescape") if path.exists() else ""
     names = {line.partition(":")[0] for line in present.splitlines()}
     missing = [line for line in wanted.splitlines() if line.partition(":")[0] not in names]
     whole = present if present.endswith("\n") or not present else present + "\n"
-    path.write_text(whole + "".join(f"{line}\n" for line in missing))
+    whole += "".join(f"{line}\n" for line in missing)
+    path.write_text(whole, errors="surrogateescape")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from atenet import trees
 from atenet._engine import check_name
 from atenet.errors import AteError
 
@@ -77,7 +77,7 @@ class ImageStore:
             (beside / _FACTS).write_text(json.dumps({**facts, "source": source}))
             beside.rename(self._root / name / version)
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            trees.remove_quietly(beside)
             with suppress(OSError):
                 (self._root / name).rmdir()
             raise
@@ -92,5 +92,5 @@ class ImageStore:
         """With all its versions. False when there was none."""
         if self.find(name) is None:
             return False
-        shutil.rmtree(self._root / name)
+        trees.remove(self._root / name)
         return True

@@ -1,8 +1,10 @@
-"""Unpacks layers into a root directory that it cannot leave: `python -m atenet.images.unpack ROOT`.
+"""Unpacks layers into a root directory that it cannot leave: `python -I -m atenet.images.unpack ROOT
+ACCOUNT LAYER...`.
 
-A process of its own, which shuts itself into ROOT before it reads the first name: whatever links a
-layer makes, they lead nowhere else. Layers come as files on the command line, opened before that.
-Devices and special bits are left out, and so are owners.
+A process of its own, which shuts itself into ROOT and becomes ACCOUNT, whose ROOT is, before it
+reads the first name: whatever links a layer makes, they lead nowhere else. From then on it imports
+nothing, for what it would find is what the layers brought. Layers are opened before that. Devices
+and special bits are left out, and so are owners.
 """
 
 from __future__ import annotations
@@ -95,16 +97,29 @@ def _empty(directory: Path) -> None:
 
 
 def main() -> None:
-    root, *layers = sys.argv[1:]
+    root, account, *layers = sys.argv[1:]
     opened = [Path(layer).open("rb") for layer in layers]  # noqa: SIM115 - until the process ends
-    os.chroot(root)
-    os.chdir("/")
-    os.umask(0o022)
+    _shut_in(root, int(account))
     for layer in opened:
         try:
             unpack_layer(layer)
-        except (tarfile.TarError, OSError, EOFError, zstandard.ZstdError) as e:
-            sys.exit(f"{layer.name}: {e}")
+        except BaseException as e:  # noqa: BLE001 - nothing may get past
+            # Not left to the interpreter: to print a traceback it reads sources, by their names.
+            what = f"{layer.name}: {type(e).__name__}: {e}\n"
+            os.write(2, what.encode(errors="backslashreplace"))
+            os._exit(1)
+
+
+def _shut_in(root: str, account: int) -> None:
+    os.chroot(root)
+    os.chdir("/")
+    for finders in (sys.meta_path, sys.path, sys.path_hooks):
+        finders.clear()
+    sys.path_importer_cache.clear()
+    os.setgroups([])
+    os.setresgid(account, account, account)
+    os.setresuid(account, account, account)
+    os.umask(0o022)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Images from what other tools write, and their actors."""
 
+import io
 import subprocess
+import sysconfig
 import tarfile
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from atenet.errors import AteError
-from atenet.images import Image, ImageStore
+from atenet.images import Image, ImageStore, unpack
 from atenet.images.source import fill_from
 from atenet.proto import ateapi_pb2 as pb
 from atenet.worker.sandbox import Cgroups, GvisorSandbox, InvalidTemplateError
@@ -219,3 +221,88 @@ async def test_an_image_that_is_not_there_is_named(box: ActorBox) -> None:
     template = pb.ActorTemplate(containers=[pb.Container(name="main", image="nothing")])
     with pytest.raises(InvalidTemplateError, match=r"containers\[0\].image 'nothing'"):
         box.sandbox.check(template)
+
+
+def _python_that_tells(proof: str) -> dict[str, bytes | tuple[str, str]]:
+    """Where Python looks for its own: sources in an encoding that runs code when it is looked up."""
+    library = sysconfig.get_paths()["stdlib"].lstrip("/")
+    code = f"open({proof!r}, 'w').write('ran')\n".encode()
+    odd = b"# -*- coding: evil -*-\n" + b"x\n" * 800
+    names = ("gzip", "tarfile", "_compression", "runpy", "pathlib")
+    return {
+        **{f"{library}/{name}.py": odd for name in names},
+        str(unpack.__file__).lstrip("/"): odd,
+        f"{library}/encodings/__init__.py": b"",
+        f"{library}/encodings/evil.py": code,
+        f"{library}/traceback.py": code,
+    }
+
+
+def _breaks_the_reader() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        header = tarfile.TarInfo("x")
+        header.pax_headers = {"path": "a\0b"}
+        tar.addfile(header)
+    return buffer.getvalue()
+
+
+def test_nothing_that_an_image_brings_is_run(tmp_path: Path) -> None:
+    rootfs = tmp_path / "rootfs"
+    rootfs.mkdir()
+    first = layer(_python_that_tells("/proof"))
+    archive = oci_archive(tmp_path / "evil.tar", CONFIG, first, _breaks_the_reader())
+    with pytest.raises(AteError, match=r"cannot be unpacked: .*: ValueError: embedded null") as e:
+        fill_from(archive, rootfs)
+    assert "Traceback" not in e.value.message
+    assert list(rootfs.glob("**/traceback.py")) != [], "the first layer was unpacked"
+    assert not (rootfs / "proof").exists()
+    assert {path.lstat().st_uid for path in rootfs.rglob("*")} == {ACCOUNT}, "not as root"
+
+
+def test_nothing_is_imported_from_the_directory_it_is_called_in(
+    store: ImageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / "where"
+    where.mkdir()
+    for name in ("gzip.py", "zstandard.py"):
+        (where / name).write_text(f"open({str(tmp_path / 'proof')!r}, 'w')\nraise SystemExit(0)\n")
+    monkeypatch.chdir(where)
+    found = _import(store, oci_archive(tmp_path / "i.tar", CONFIG, layer({"x": b"1"})))
+    assert (found.rootfs / "x").read_bytes() == b"1"
+    assert not (tmp_path / "proof").exists()
+
+
+def _file_for_directory(tree: Path) -> None:
+    (tree / "etc").write_text("x")
+
+
+def _directory_for_file(tree: Path) -> None:
+    (tree / "etc" / "hosts").mkdir(parents=True)
+
+
+def _odd_bytes(tree: Path) -> None:
+    (tree / "etc").mkdir()
+    (tree / "etc" / "passwd").write_bytes(b"m\xfcller:x:1:1::/:/bin/sh\n")
+
+
+@pytest.mark.parametrize("make", [_file_for_directory, _directory_for_file, _odd_bytes])
+def test_an_odd_etc_is_made_good(store: ImageStore, tmp_path: Path, make) -> None:  # type: ignore[no-untyped-def]
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    make(tree)
+    found = _import(store, tree)
+    assert "169.254.17.1" in (found.rootfs / "etc" / "resolv.conf").read_text()
+    assert b"actor:" in (found.rootfs / "etc" / "passwd").read_bytes()
+
+
+def test_layers_of_deep_directories_are_unpacked_or_refused(
+    store: ImageStore, tmp_path: Path
+) -> None:
+    deep = layer({"/".join(["d"] * 400 + ["file"]): b"1"})
+    found = _import(store, oci_archive(tmp_path / "deep.tar", CONFIG, deep))
+    assert found.rootfs.joinpath(*["d"] * 400, "file").read_bytes() == b"1"
+    deeper = layer({"/".join(["d"] * 1500 + ["file"]): b"1"})
+    with pytest.raises(AteError, match="cannot be unpacked"):
+        _import(store, oci_archive(tmp_path / "deeper.tar", CONFIG, deeper), "deeper")
+    assert [each.name for each in store.list()] == ["tool"]
