@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from atenet import trees
 from atenet._engine import check_name
 from atenet.errors import AteError
 
@@ -38,13 +38,13 @@ class ActorFiles:
     def fresh_memory(self, uid: str) -> Path:
         """An empty directory for a memory image; whatever was in it is gone."""
         directory = self.directory(uid) / "memory"
-        shutil.rmtree(directory, ignore_errors=True)
+        trees.remove_quietly(directory)
         directory.mkdir(mode=0o700, parents=True)
         return directory
 
     def drop_memory(self, uid: str) -> None:
         """Removes the image; a sandbox that still reads from it has its files open."""
-        shutil.rmtree(self.directory(uid) / "memory", ignore_errors=True)
+        trees.remove_quietly(self.directory(uid) / "memory")
 
     def volumes(self, uid: str) -> dict[str, Path] | None:
         """The durable directories that are on this node, by volume name; None without any."""
@@ -60,13 +60,13 @@ class ActorFiles:
         self.drop_memory(uid)
         directory = self.volumes_directory(uid)
         doomed = directory.with_name("volumes.doomed")
-        shutil.rmtree(doomed, ignore_errors=True)
+        trees.remove_quietly(doomed)
         try:
             # First out of the way in one step: half a directory must never be taken for one.
             directory.rename(doomed)
         except FileNotFoundError:
             return
-        shutil.rmtree(doomed)
+        trees.remove(doomed)
 
     def prepare(self, uid: str, names: Iterable[str]) -> Path:
         """Makes the durable directories that are not there yet; returns the actor's directory.
@@ -84,9 +84,13 @@ class ActorFiles:
         """Removes the directories of actors that left this node long ago."""
         limit = (time.time() if now is None else now) - _LOGS_KEPT_SECONDS
         for directory in self._root.iterdir():
-            if not (directory / "volumes").exists() and _last_change(directory) < limit:
-                shutil.rmtree(directory, ignore_errors=True)
-                _log.info("forgot an actor's old logs", extra={"actor_uid": directory.name})
+            named = {"actor_uid": directory.name}
+            try:
+                if not (directory / "volumes").exists() and _last_change(directory) < limit:
+                    trees.remove(directory)
+                    _log.info("forgot an actor's old logs", extra=named)
+            except OSError as e:
+                _log.warning("an actor's old files stay", extra=named | {"error": str(e)})
 
 
 def _checked(name: str) -> str:

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from atenet import trees
 from atenet.errors import AteError
 from atenet.gvisor import Runtime
 from atenet.proto import ateapi_pb2
@@ -66,7 +66,7 @@ class GoldenImages:
         self._locks: dict[str, asyncio.Lock] = {}
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in root.glob(".*"):
-            shutil.rmtree(left, ignore_errors=True)
+            trees.remove_quietly(left)
 
     def lock(self, template: ateapi_pb2.ActorTemplate) -> asyncio.Lock:
         """One image of a template is made at a time."""
@@ -89,7 +89,7 @@ class GoldenImages:
     def begin(self, template: ateapi_pb2.ActorTemplate) -> Path:
         """An empty directory for its memory; `keep` or `give_up` ends it. Raises OSError."""
         beside = self._beside(template)
-        shutil.rmtree(beside, ignore_errors=True)
+        trees.remove_quietly(beside)
         (beside / "volumes").mkdir(mode=0o700, parents=True)
         (beside / "memory").mkdir(mode=0o700)
         return beside / "memory"
@@ -112,7 +112,7 @@ class GoldenImages:
 
     def give_up(self, template: ateapi_pb2.ActorTemplate, *, for_good: bool) -> None:
         """`for_good`: its actors are booted one by one from now on."""
-        shutil.rmtree(self._beside(template), ignore_errors=True)
+        trees.remove_quietly(self._beside(template))
         if for_good:
             with suppress(OSError):
                 directory = self._root / template.metadata.uid
@@ -125,7 +125,7 @@ class GoldenImages:
         doomed = self._root / f".doomed-{template.metadata.uid}"
         with suppress(FileNotFoundError):
             directory.rename(doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+        trees.remove_quietly(doomed)
 
     def forget_unused(self, now: float | None = None) -> None:
         """Removes the images that no start has used for long."""
@@ -133,7 +133,7 @@ class GoldenImages:
         for directory in self._root.iterdir():
             with suppress(OSError):
                 if not directory.name.startswith(".") and directory.stat().st_mtime < limit:
-                    shutil.rmtree(directory, ignore_errors=True)
+                    trees.remove(directory)
                     _log.info("forgot an unused golden image", extra={"template": directory.name})
 
     def _beside(self, template: ateapi_pb2.ActorTemplate) -> Path:

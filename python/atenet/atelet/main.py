@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -28,6 +29,7 @@ from atenet.snapshots import open_objects
 
 __all__ = ["main", "serve"]
 
+_log = logging.getLogger(__name__)
 _GRACE_SECONDS = 5.0
 _HOUSEKEEPING_SECONDS = 3600.0
 
@@ -112,8 +114,12 @@ async def _served(settings: AteletSettings, node: NodeAgent) -> AsyncIterator[st
 async def _housekeeping(files: ActorFiles, golden: GoldenImages, stop: daemon.Stop) -> None:
     """Returns when `stop` is set."""
     while not stop.is_set():
-        await asyncio.to_thread(files.forget_old_logs)
-        await asyncio.to_thread(golden.forget_unused)
+        for tidy in (files.forget_old_logs, golden.forget_unused):
+            try:
+                await asyncio.to_thread(tidy)
+            except Exception:  # noqa: BLE001 - logged whole, and tried again
+                # What is left over does no harm; an agent that ends does.
+                _log.exception("old files could not be removed: tried again later")
         try:
             async with asyncio.timeout(_HOUSEKEEPING_SECONDS):
                 await stop.wait()

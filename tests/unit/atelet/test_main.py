@@ -5,7 +5,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from atenet.atelet.files import ActorFiles
+from atenet.atelet.golden import GoldenImages
+from atenet.atelet.main import _housekeeping
 from atenet.atelet.settings import AteletSettings
+from atenet.daemon import Stop
 from atenet.flags import flag_name
 from atenet.identity import LocalIdentity, spiffe
 
@@ -85,3 +89,23 @@ async def test_it_writes_below_its_directories_only_and_ends_with_0(alone: Node)
         str(Path(base).relative_to(alone.root)).split("/")[0] for base, *_ in os.walk(alone.root)
     }
     assert made == {".", "ca", "identity", "trust", "node", "snapshots"}
+
+
+class _Broken(ActorFiles, GoldenImages):
+    def __init__(self, stop: Stop) -> None:
+        self.stop, self.asked = stop, 0
+
+    def forget_old_logs(self, now: float | None = None) -> None:
+        self.asked += 1
+        raise RecursionError
+
+    def forget_unused(self, now: float | None = None) -> None:
+        self.asked += 1
+        self.stop.set()
+
+
+async def test_housekeeping_that_fails_ends_nothing() -> None:
+    stop = Stop()
+    broken = _Broken(stop)
+    await _housekeeping(broken, broken, stop)
+    assert broken.asked == 2

@@ -12,6 +12,7 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import atelet_pb2
 
 from tests.support.actor_box import GET, ask, http_probe, kill_actor, processes_of, put, template
+from tests.support.deep_tree import nested
 from tests.support.eventually import eventually
 from tests.support.node import Node
 
@@ -294,3 +295,16 @@ async def test_stopping_the_agent_leaves_actors_running(staffed: Node) -> None:
     assert await staffed.stop(staffed.atelet) == 0
     assert processes_of(UID) != []
     await staffed.start_atelet()
+
+
+async def test_an_actor_with_deep_directories_is_stored_started_and_ended(staffed: Node) -> None:
+    handle = staffed.handle("worker-1", UID)
+    await staffed.run(handle, served())
+    nested(staffed.volume(UID))
+    uri = staffed.uri(UID)
+    await staffed.checkpoint(handle, uri)
+    assert not staffed.volume(UID).exists()
+    await staffed.restore(handle, served(), uri)
+    assert (staffed.volume(UID) / "/".join(["d"] * 1000)).is_dir()
+    await staffed.terminate(handle)
+    assert not staffed.volume(UID).exists()

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from atenet import trees
+
 __all__ = ["write"]
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -24,6 +26,8 @@ _TYPES = {
     stat.S_IFLNK: tarfile.SYMTYPE,
     stat.S_IFIFO: tarfile.FIFOTYPE,
 }
+# Each level costs more than the one above, when it is written and when it is unpacked.
+_DEEPEST = 2000
 _BLOCK_BYTES = 512  # of a tar, and what st_blocks counts in
 
 
@@ -42,14 +46,15 @@ class _Writer:
     linked: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def tree(self, top: Path) -> None:
-        for base, directories, files, descriptor in os.fwalk(top, follow_symlinks=False):
-            directories.sort()
-            relative = Path(base).relative_to(top)
-            self.tar.addfile(_header(str(relative), os.fstat(descriptor)))
-            # Links to directories are listed among the directories, but not entered.
-            links = [name for name in directories if _is_link(name, descriptor)]
-            for name in sorted((*files, *links)):
-                self._entry(str(relative / name), name, descriptor)
+        for step in trees.walk(top):
+            if step.depth > _DEEPEST:
+                raise OSError(
+                    f"directories are nested more than {_DEEPEST} deep, below {step.path[:100]}"
+                )
+            self.tar.addfile(_header(step.path or ".", os.fstat(step.descriptor)))
+            for name in step.others:
+                path = f"{step.path}/{name}" if step.path else name
+                self._entry(path, name, step.descriptor)
 
     def _entry(self, path: str, name: str, directory: int) -> None:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -148,7 +153,3 @@ def _header(path: str, found: os.stat_result) -> tarfile.TarInfo:
     header.mtime = found.st_mtime_ns / 1_000_000_000
     header.size = found.st_size if header.isreg() else 0
     return header
-
-
-def _is_link(name: str, directory: int) -> bool:
-    return stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)

@@ -113,14 +113,20 @@ class _Unpacker:
     def _open(self, parts: tuple[str, ...]) -> int:
         """The directory's descriptor; most entries lie in the same one as the entry before."""
         if self._parent is None or self._parent[0] != parts:
-            descriptor = self._walk(parts)
+            descriptor = self._walk(parts, self._parent)
             self.close()
             self._parent = (parts, descriptor)
         return self._parent[1]
 
-    def _walk(self, parts: tuple[str, ...]) -> int:
-        current = os.open(".", _DIRECTORY, dir_fd=self.top)
-        for part in parts:
+    def _walk(
+        self, parts: tuple[str, ...], above: tuple[tuple[str, ...], int] | None = None
+    ) -> int:
+        """`above`: an open directory; where it leads towards `parts` the walk begins there."""
+        known, start = above or ((), self.top)
+        if parts[: len(known)] != known:
+            known, start = (), self.top
+        current = os.open(".", _DIRECTORY, dir_fd=start)
+        for part in parts[len(known) :]:
             try:
                 deeper = os.open(part, _DIRECTORY, dir_fd=current)
             finally:

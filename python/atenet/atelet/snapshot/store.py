@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import IO
 
 import zstandard
 
+from atenet import trees
 from atenet.atelet.snapshot import archive, extract
 from atenet.atelet.snapshot.manifest import (
     FILE_NAME,
@@ -98,7 +98,7 @@ class SnapshotStore:
         """
         manifest = self._committed(uri)
         partial = into.with_name(f"{into.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
+        trees.remove_quietly(partial)
         try:
             partial.mkdir(mode=0o700, parents=True)
             for entry in manifest.volumes:
@@ -109,7 +109,7 @@ class SnapshotStore:
                 self._load(uri, manifest.memory.file, manifest.memory.sha256, memory)
             partial.rename(into)
         except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+            trees.remove_quietly(partial)
             raise
         return manifest
 

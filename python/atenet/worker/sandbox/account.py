@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from atenet import trees
+
 __all__ = [
     "FIRST",
     "HOME",
@@ -62,9 +64,9 @@ def hand_over(directory: Path, account: int) -> None:
     """
     if directory.lstat().st_uid == account:
         return
-    for _, directories, files, descriptor in os.fwalk(directory, follow_symlinks=False):
-        for name in (*directories, *files):
-            _give(name, account, descriptor)
+    for step in trees.walk(directory):
+        for name in (*step.directories, *step.others):
+            _give(name, account, step.descriptor)
     os.chown(directory, account, account, follow_symlinks=False)
 
 
