@@ -21,6 +21,7 @@ from atenet.worker.sandbox import (
     LimitsUnavailableError,
     MemoryNotSavedError,
     MemoryUnusableError,
+    NotNowError,
 )
 from atenet.worker.supervisor import (
     Checkpoint,
@@ -44,6 +45,7 @@ _CODES: tuple[tuple[type[AteError], grpc.StatusCode], ...] = (
     (DrainingError, grpc.StatusCode.UNAVAILABLE),
     (EgressUnavailableError, grpc.StatusCode.UNAVAILABLE),
     (StartAbortedError, grpc.StatusCode.UNAVAILABLE),
+    (NotNowError, grpc.StatusCode.UNAVAILABLE),
     (MemoryNotSavedError, grpc.StatusCode.DATA_LOSS),
     (MemoryUnusableError, grpc.StatusCode.DATA_LOSS),
 )

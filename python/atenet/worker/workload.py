@@ -22,8 +22,12 @@ from atenet.worker.sandbox import (
     Common,
     ContainerPlan,
     Exit,
+    FreezeUnavailableError,
     Launch,
     Limits,
+    MemoryNotSavedError,
+    MemoryUnusableError,
+    NotNowError,
     Sandbox,
     SandboxGroup,
     plan_containers,
@@ -136,22 +140,36 @@ class Workload:
         """
         clock = _Clock()
         try:
-            self._network = await self._parts.networks.acquire()
-            self.timings.network_ms = clock.lap()
-            if not self._order.golden:  # who is nobody has no policy
-                await self._parts.egress.open(self.actor, self._network.gateway_path, self._gateway)
-            self.timings.egress_ms = clock.lap()
-            self._group = await self._sandbox.start(self._launch(self._network))
-            self.timings.sandbox_ms = clock.lap()
-            await self._until_ready(self._group, self._network)
+            try:
+                group, network = await self._begin(clock)
+            except MemoryUnusableError as e:
+                if self._aborted.is_set():
+                    raise
+                # A memory is given up once it has failed twice; the first may have been chance.
+                _log.warning("a restore is tried again", extra={"error": e.message})
+                await self.stop(grace=0, wait=0)
+                self.state = State.STARTING
+                group, network = await self._begin(clock)
+            await self._until_ready(group, network)
             self.timings.ready_ms = clock.lap()
-            await self._open(self._network)
+            await self._open(network)
             self.timings.activate_ms = clock.lap()
         except BaseException:
             await self.stop(grace=0, wait=0)
             raise
         self.state = State.READY
-        self._group.exited.add_done_callback(self._note_exit)
+        group.exited.add_done_callback(self._note_exit)
+
+    async def _begin(self, clock: _Clock) -> tuple[SandboxGroup, NetworkPair]:
+        """Network, egress and sandbox. A network serves one sandbox, even one that failed."""
+        network = self._network = await self._parts.networks.acquire()
+        self.timings.network_ms = clock.lap()
+        if not self._order.golden:  # who is nobody has no policy
+            await self._parts.egress.open(self.actor, network.gateway_path, self._gateway)
+        self.timings.egress_ms = clock.lap()
+        group = self._group = await self._sandbox.start(self._launch(network))
+        self.timings.sandbox_ms = clock.lap()
+        return group, network
 
     def abort(self) -> None:
         """Makes a start that waits for readiness give up. Harmless at any other time."""
@@ -179,16 +197,23 @@ class Workload:
     async def save(self, directory: Path, grace: float) -> None:
         """Pauses it and writes its memory into the empty directory.
 
-        Raises MemoryNotSavedError and FreezeUnavailableError, and then it is reachable and runs.
+        Raises MemoryNotSavedError, and then it is reachable and runs, and NotNowError: then it
+        stands still, and saving it may be tried again.
         """
         group = self._group
         assert group is not None
         if self.state is State.READY:
-            await self.pause(grace)
+            try:
+                await self.pause(grace)
+            except FreezeUnavailableError as e:
+                raise MemoryNotSavedError(e.message, hint=e.hint) from e
         try:
             await group.save(directory)
-        except BaseException:
-            await self.thaw()
+        except BaseException as e:
+            try:
+                await self.thaw()
+            except AteError as stuck:
+                raise NotNowError(f"{e}; and it could not be let go on: {stuck.message}") from e
             raise
 
     async def thaw(self) -> None:

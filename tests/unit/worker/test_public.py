@@ -32,6 +32,7 @@ def test_the_worker_packages_show_what_others_use() -> None:
         "LimitsUnavailableError",
         "MemoryNotSavedError",
         "MemoryUnusableError",
+        "NotNowError",
         "NullSandbox",
         "ProcessSandbox",
         "Sandbox",

@@ -10,6 +10,7 @@ from atenet.worker.sandbox.interface import (
     Launch,
     MemoryNotSavedError,
     MemoryUnusableError,
+    NotNowError,
     Sandbox,
     SandboxGroup,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "LimitsUnavailableError",
     "MemoryNotSavedError",
     "MemoryUnusableError",
+    "NotNowError",
     "NullSandbox",
     "ProcessSandbox",
     "Sandbox",

@@ -23,6 +23,7 @@ __all__ = [
     "Launch",
     "MemoryNotSavedError",
     "MemoryUnusableError",
+    "NotNowError",
     "Sandbox",
     "SandboxGroup",
 ]
@@ -34,6 +35,10 @@ class MemoryNotSavedError(AteError):
 
 class MemoryUnusableError(AteError):
     """The memory of a snapshot cannot go on here; the message says why."""
+
+
+class NotNowError(AteError):
+    """A passing fault of this node, and nobody's loss: the same may be tried again."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,8 @@ class Sandbox(Protocol):
     async def start(self, launch: Launch) -> SandboxGroup:
         """Starts every container, or has them go on from `launch.memory`.
 
-        Raises AteError and leaves nothing when one cannot start; MemoryUnusableError when that is
-        the memory's fault."""
+        Raises AteError and leaves nothing when one cannot start; MemoryUnusableError when that may
+        be the memory's fault, NotNowError when it is not."""
 
     def clear(self) -> None:
         """Removes what an interrupted run left. Blocks; called before anything is started."""

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 from atenet.errors import AteError
 from atenet.worker.network import NetworkPair, netns
-from atenet.worker.sandbox import Bind, Limits, MemoryNotSavedError, MemoryUnusableError
+from atenet.worker.sandbox import (
+    Bind,
+    Limits,
+    MemoryNotSavedError,
+    MemoryUnusableError,
+    NotNowError,
+)
 from atenet.worker.sandbox.gvisor import bundle
 from atenet.worker.sandbox.gvisor.bundle import ACCOUNT
 from atenet.worker.sandbox.gvisor.runsc import processes
@@ -19,6 +25,7 @@ from atenet.worker.sandbox.plan import ContainerPlan
 
 from tests.support.actor_box import GET, ActorBox, ask, python
 from tests.support.eventually import eventually
+from tests.support.failing_runsc import FailingRunsc
 from tests.support.gvisor_box import COUNTER, gvisor_box
 
 
@@ -192,6 +199,38 @@ async def test_altered_memory_is_refused_with_the_reason(box: ActorBox, tmp_path
     network = await box.networks.acquire()
     with pytest.raises(MemoryUnusableError, match="runsc restore failed"):
         await box.sandbox.start(box.launch(*python(COUNTER), network=network, memory=memory))
+    await box.networks.release(network)
+    assert _left(box) == []
+
+
+async def test_a_restore_that_hangs_is_not_the_memorys_fault(
+    box: ActorBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    network = await box.networks.acquire()
+    group = await box.sandbox.start(box.launch(*python(COUNTER), network=network))
+    await _get(network)
+    await group.freeze()
+    await group.save(memory)
+    await group.stop(0)
+    await box.networks.release(network)
+    failing = FailingRunsc(tmp_path / "tools")
+    failing.hang_once("restore")
+    real, box.sandbox._runsc.program = box.sandbox._runsc.program, failing.program
+    monkeypatch.setattr("atenet.worker.sandbox.gvisor.sandbox.MEMORY_SECONDS", 0.5)
+    network = await box.networks.acquire()
+    launch = box.launch(*python(COUNTER), network=network, memory=memory)
+    with pytest.raises(NotNowError, match="did not finish"):
+        await box.sandbox.start(launch)
+    box.sandbox._runsc.program = real
+
+    def no_processes(*_: object) -> None:
+        raise BlockingIOError("as ordered")
+
+    monkeypatch.setattr(box.sandbox, "_admit", no_processes)
+    with pytest.raises(NotNowError, match="cannot be made: as ordered"):
+        await box.sandbox.start(launch)
     await box.networks.release(network)
     assert _left(box) == []
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet.worker.sandbox import output
+from atenet.worker.sandbox.freezer import FreezeUnavailableError
 from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, Runsc, RunscError, kill
 from atenet.worker.sandbox.interface import Exit, Launch, MemoryNotSavedError
 from atenet.worker.sandbox.output import OutputLog
@@ -87,9 +88,16 @@ class GvisorGroup:
         """The kernel that would stand still is the actor's own: nothing of the host's is needed."""
 
     async def freeze(self) -> None:
-        if not self._frozen:
+        if self._frozen:
+            return
+        try:
             await self._call("pause", self._first)
-            self._frozen = True
+        except RunscError as e:
+            # It may have come half-way: in time only for the answer, say.
+            with suppress(RunscError):
+                await self._call("resume", self._first)
+            raise FreezeUnavailableError(e.message) from e
+        self._frozen = True
 
     async def thaw(self) -> None:
         if self._frozen:

@@ -15,7 +15,15 @@ from pathlib import Path
 
 from atenet.errors import AteError
 
-__all__ = ["STATES", "Runsc", "RunscError", "clear_states", "kill", "processes"]
+__all__ = [
+    "STATES",
+    "Runsc",
+    "RunscError",
+    "RunscTimeoutError",
+    "clear_states",
+    "kill",
+    "processes",
+]
 
 # Below it, one directory a worker, named by its prefix.
 STATES = Path("/run/atenet")
@@ -38,6 +46,10 @@ _FLAGS = (
 
 class RunscError(AteError):
     """runsc refused, failed or hung; the message has its own last words."""
+
+
+class RunscTimeoutError(RunscError):
+    """It hung."""
 
 
 class Runsc:
@@ -80,7 +92,7 @@ class Runsc:
                 admit(process.pid)
             said, _ = process.communicate(None if admit is None else b"\n", timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise RunscError(f"runsc {words[0]} did not finish in {seconds:.0f} s") from None
+            raise RunscTimeoutError(f"runsc {words[0]} did not finish in {seconds:.0f} s") from None
         finally:
             if process.poll() is None:
                 process.kill()

@@ -24,8 +24,8 @@ from atenet.worker.sandbox.bubblewrap import SystemView
 from atenet.worker.sandbox.cgroup import Cgroups
 from atenet.worker.sandbox.gvisor import bundle, rootfs
 from atenet.worker.sandbox.gvisor.group import Container, GvisorGroup, container_name
-from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, STATES, Runsc
-from atenet.worker.sandbox.interface import Launch, MemoryUnusableError
+from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, STATES, Runsc, RunscTimeoutError
+from atenet.worker.sandbox.interface import Launch, MemoryUnusableError, NotNowError
 from atenet.worker.sandbox.output import OutputLog
 from atenet.worker.sandbox.plan import (
     DEFAULT_PATH,
@@ -91,7 +91,9 @@ class GvisorSandbox:
         except BaseException as e:
             await group.stop(0)
             if isinstance(e, OSError):
-                raise AteError(f"the sandbox cannot be made: {e}") from e
+                # No process to be had, say: no reason to give up a memory.
+                kind = AteError if launch.memory is None else NotNowError
+                raise kind(f"the sandbox cannot be made: {e}") from e
             raise
         return group
 
@@ -152,7 +154,10 @@ class GvisorSandbox:
             log.fetch()
             said = output.tail(log.path)
             log.close()
-            kind = AteError if launch.memory is None else MemoryUnusableError
+            kind = AteError
+            if launch.memory is not None:
+                hung = isinstance(e, RunscTimeoutError)
+                kind = NotNowError if hung else MemoryUnusableError
             raise kind(f"{e.message}\n{said}" if said else e.message, hint=e.hint) from e
         except BaseException:
             log.close()
