@@ -306,7 +306,7 @@ class NodeAgent:
             described = replace(described, content_scope=_scope(full=True))
             try:
                 await asyncio.to_thread(self._save, uri, described, (directory, saved))
-            except OSError as e:
+            except Exception as e:  # noqa: BLE001 - whatever it is, the actor stands still
                 worker = self._workers.current(handle.worker, handle.worker_epoch)
                 await let_go_on(worker, handle, e)
         finally:
@@ -316,10 +316,13 @@ class NodeAgent:
         return Ended.STOPPED
 
     async def _let_go(self, handle: atelet_pb2.ActorHandle, done: Manifest) -> None:
-        """Its memory is stored, so what stands still on the worker is not needed any more."""
+        """It is stored: what stands still on the worker is not needed any more, nor are its files
+        here, which an agent has left that was killed after storing."""
         if done.memory is not None:
             await stop(self._workers, handle, with_grace=False)
-            await asyncio.to_thread(self._files.discard, handle.actor_uid)
+        elif self._workers.hosting(handle.actor_uid) is not None:
+            return  # a late call: it runs again
+        await asyncio.to_thread(self._files.discard, handle.actor_uid)
 
     async def _terminate(self, handle: atelet_pb2.ActorHandle) -> None:
         async with self._operations.lock(handle.actor_uid):

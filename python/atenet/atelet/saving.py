@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from pathlib import Path
 
@@ -48,11 +47,15 @@ async def save(
 
 
 async def let_go_on(worker: KnownWorker, handle: atelet_pb2.ActorHandle, why: Exception) -> None:
-    """Raises KeptRunningError."""
+    """Raises KeptRunningError, and WorkerCallError UNAVAILABLE when it still stands: then all of it
+    may be tried again."""
     _log.warning(
         "could not store an actor: it goes on",
         extra={"actor_uid": handle.actor_uid, "error": str(why)},
     )
-    with contextlib.suppress(WorkerCallError):
+    try:
         await thaw_workload(worker, handle)
+    except WorkerCallError as e:
+        message = f"snapshot store: {why}; and the actor could not be let go on: {e.message}"
+        raise WorkerCallError(grpc.StatusCode.UNAVAILABLE, message) from why
     raise KeptRunningError(f"snapshot store: {why}") from why

@@ -26,7 +26,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 _CODES: tuple[tuple[type[AteError], grpc.StatusCode], ...] = (
     (StaleWorkerError, grpc.StatusCode.FAILED_PRECONDITION),
     (NothingStoredError, grpc.StatusCode.NOT_FOUND),
-    (SnapshotMissingError, grpc.StatusCode.NOT_FOUND),
+    (SnapshotMissingError, grpc.StatusCode.DATA_LOSS),
     (SnapshotDamagedError, grpc.StatusCode.DATA_LOSS),
     (FenceError, grpc.StatusCode.UNAVAILABLE),
     (AteError, grpc.StatusCode.INVALID_ARGUMENT),

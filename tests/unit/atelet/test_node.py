@@ -70,6 +70,37 @@ async def test_a_repeated_call_changes_nothing(staffed: Node) -> None:
     await staffed.terminate(handle)
 
 
+async def test_files_that_a_killed_agent_left_after_storing_go_with_the_next_call(
+    staffed: Node,
+) -> None:
+    handle = staffed.handle("worker-1", UID)
+    await staffed.run(handle, served())
+    uri = staffed.uri(UID)
+    await staffed.checkpoint(handle, uri)
+    volume = staffed.volume(UID)
+    volume.mkdir(parents=True)
+    (volume / "left").touch()
+    await staffed.checkpoint(handle, uri)
+    assert not volume.exists()
+    # Of one that runs again a late call takes nothing.
+    await staffed.restore(handle, served(), uri)
+    await staffed.checkpoint(handle, uri)
+    assert volume.exists()
+    await say(staffed, "worker-1", b"still here")
+    await staffed.terminate(handle)
+
+
+async def test_a_snapshot_that_is_not_there_is_lost_data(staffed: Node) -> None:
+    handle = staffed.handle("worker-1", UID)
+    await staffed.run(handle, served())
+    uri = staffed.uri(UID)
+    await staffed.checkpoint(handle, uri)
+    (manifest,) = staffed.root.glob("snapshots/*/*/*/manifest.json")
+    manifest.unlink()
+    said = await refused(staffed.restore(handle, served(), uri), grpc.StatusCode.DATA_LOSS)
+    assert "there is no snapshot" in said
+
+
 async def test_the_same_snapshot_can_be_restored_twice(staffed: Node) -> None:
     """What the first restore did to the files is not in the second."""
     handle = staffed.handle("worker-1", UID)
