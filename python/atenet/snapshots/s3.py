@@ -22,6 +22,9 @@ from atenet.snapshots.interface import StoredObject
 
 __all__ = ["S3Objects"]
 
+# How long a server may say nothing, and what a whole object may take: memory has no bound of its own.
+_SILENCE = timedelta(seconds=60)
+_WHOLE = timedelta(hours=24)
 _PART_BYTES = 8 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _MANIFEST = "manifest.json"
@@ -30,8 +33,8 @@ _MANIFEST = "manifest.json"
 class S3Objects:
     """Every method is an OSError when the store does not do it."""
 
-    def __init__(self, bucket: str, prefix: str) -> None:
-        """Raises AteError."""
+    def __init__(self, bucket: str, prefix: str, *, silence: timedelta = _SILENCE) -> None:
+        """`silence`: how long the server may say nothing within a request. Raises AteError."""
         if not bucket:
             raise AteError("--snapshots: an s3:// URL names its bucket", hint="s3://bucket/prefix")
         prefix = prefix.strip("/")
@@ -42,7 +45,9 @@ class S3Objects:
                 prefix=prefix or None,
                 client_options={
                     "connect_timeout": "5s",
-                    "timeout": "60s",
+                    # Of these two, `timeout` runs until an answer's body has been read to its end.
+                    "timeout": _WHOLE,
+                    "read_timeout": silence,
                     # Options of ours replace those that it would read from the environment.
                     "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true",
                 },
