@@ -6,6 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from atenet.atelet.snapshot.manifest import FILE_NAME
+from atenet.errors import AteError
 from atenet.snapshots import ObjectStore, SnapshotUris
 
 __all__ = ["Inventory", "Listed"]
@@ -56,8 +57,15 @@ class Inventory:
     ) -> list[Listed]:
         """Those of a look that no record names and that have not changed since `before`; removed if asked.
 
-        `named` must have been read after the look: whatever is stored was named first.
+        `named` must have been read after the look: whatever is stored was named first. Raises
+        AteError when records name another store: this one has moved, say, and all of it is theirs.
         """
+        if foreign := sorted(uri for uri in named if self._uris.key(uri) is None):
+            raise AteError(
+                f"records name {len(foreign)} snapshots that are not in {self._objects.url}, "
+                f"{foreign[0]} for one: nothing is removed",
+                hint="was the directory moved? Its snapshots belong where the records say",
+            )
         doomed = [each for each in listed if each.uri not in named and each.modified < before]
         if remove:
             for each in doomed:
