@@ -24,20 +24,24 @@ def image() -> None:
 @image.command("import")
 @click.argument("name")
 @click.argument("source", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Also when there is an image NAME already.")
 @home_option
-def import_(home: Path, name: str, source: Path) -> None:
+def import_(home: Path, name: str, source: Path, replace: bool) -> None:
     """Import SOURCE as the image NAME of this node.
 
     SOURCE is a docker archive (`docker save`), an OCI archive or layout, or a directory that is a
     root file system. Its files become the actor's; set-user-id bits and devices are left out.
-    Importing again under a name is for templates that are created afterwards.
+    With --replace, actors of NAME that sleep now wake on the new files: memory that was saved on
+    the old ones may not go on then. What runs keeps the old ones.
     """
     from atenet.images.source import fill_from
 
     if os.geteuid() != 0:
         raise AteError("importing an image needs root", hint="run it with sudo")
     with working(f"importing {source}"):
-        made = _store(home).add(name, str(source), lambda rootfs: fill_from(source, rootfs))
+        made = _store(home).add(
+            name, str(source), lambda rootfs: fill_from(source, rootfs), replace=replace
+        )
     command = " ".join(made.command) or "none: templates must name one"
     click.echo(f"image {name} imported (command: {command})")
 

@@ -1,7 +1,8 @@
 """The images of a node: `<root>/<name>/<version>/{rootfs,image.json}`, and `<root>/<name>/current`.
 
 An image is whole or absent: it is made beside its place and renamed, and `current` is replaced by
-rename. Versions that actors may still run on stay until the image is removed.
+rename. An older version stays until the image is removed, for what runs on it; whatever starts or
+wakes from then on is given the current one.
 """
 
 from __future__ import annotations
@@ -62,13 +63,26 @@ class ImageStore:
         names = sorted(path.name for path in self._root.glob("*") if path.is_dir())
         return [found for name in names if (found := self.find(name)) is not None]
 
-    def add(self, name: str, source: str, fill: Callable[[Path], dict[str, object]]) -> Image:
+    def add(
+        self,
+        name: str,
+        source: str,
+        fill: Callable[[Path], dict[str, object]],
+        *,
+        replace: bool = False,
+    ) -> Image:
         """`fill` fills the empty root directory and returns the facts: command, environment,
-        working_dir. Raises AteError and what `fill` raises, and leaves nothing then."""
+        working_dir. `replace`: also a name that is taken. Raises AteError and what `fill` raises,
+        and leaves nothing then."""
         try:
             check_name(name)
         except ValueError as e:
             raise AteError(f"image name {name!r}: {e}") from e
+        if not replace and self.find(name) is not None:
+            raise AteError(
+                f"there is an image {name} already",
+                hint="another name, or --replace: its sleeping actors then wake on the new files",
+            )
         version = secrets.token_hex(6)
         beside = self._root / name / f".making-{version}"
         try:

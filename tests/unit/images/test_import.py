@@ -58,8 +58,8 @@ def tell(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (where / "tell").read_bytes()
 
 
-def _import(store: ImageStore, source: Path, name: str = "tool") -> Image:
-    return store.add(name, str(source), lambda rootfs: fill_from(source, rootfs))
+def _import(store: ImageStore, source: Path, name: str = "tool", *, replace: bool = False) -> Image:
+    return store.add(name, str(source), lambda rootfs: fill_from(source, rootfs), replace=replace)
 
 
 @pytest.mark.parametrize("write", [oci_archive, docker_archive])
@@ -155,7 +155,11 @@ def test_a_directory_is_a_root_file_system(store: ImageStore, tmp_path: Path) ->
 
 def test_a_new_version_stands_beside_the_old_one(store: ImageStore, tmp_path: Path) -> None:
     first = _import(store, oci_archive(tmp_path / "1.tar", CONFIG, layer({"v": b"1"})))
-    second = _import(store, oci_archive(tmp_path / "2.tar", CONFIG, layer({"v": b"2"})))
+    again = oci_archive(tmp_path / "2.tar", CONFIG, layer({"v": b"2"}))
+    with pytest.raises(AteError, match="there is an image tool already"):
+        _import(store, again)
+    assert store.find("tool") == first
+    second = _import(store, again, replace=True)
     assert store.find("tool") == second
     assert (first.rootfs / "v").read_bytes() == b"1"
     assert [each.name for each in store.list()] == ["tool"]

@@ -15,7 +15,7 @@ from atenet.worker.sandbox.bubblewrap import SYSTEM_FILES, SystemView
 from atenet.worker.sandbox.gvisor.bundle import ACCOUNT, HOSTNAME
 from atenet.worker.sandbox.plan import Bind
 
-__all__ = ["MOUNT_POINTS", "build", "etc_files", "mount_points", "system_binds"]
+__all__ = ["MOUNT_POINTS", "build", "etc_files", "system_binds"]
 
 MOUNT_POINTS = ("proc", "dev", "sys", "usr", "run/ate")
 _OPEN = ("tmp", "var/tmp", "home/actor")
@@ -45,17 +45,6 @@ def etc_files() -> dict[str, str]:
 
 def system_binds(view: SystemView) -> tuple[Bind, ...]:
     return tuple(Bind(Path(path), path, read_only=True) for path in view.directories)
-
-
-def mount_points(root: Path, targets: tuple[str, ...]) -> None:
-    """Makes the directories that mounts are put on; never through a link. Raises OSError."""
-    for target in targets:
-        current = root
-        for part in Path(target).parts[1:]:
-            current /= part
-            if current.is_symlink():
-                raise NotADirectoryError(f"{target} leads through a link of the image")
-            current.mkdir(mode=0o755, exist_ok=True)
 
 
 def _copy(source: Path, target: Path) -> None:
