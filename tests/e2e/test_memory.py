@@ -97,6 +97,21 @@ def test_a_spoilt_snapshot_crashes_it_with_the_reason_and_a_revert_starts_it_ane
     assert _ask(ate, "demo/three")["count"] == 0
 
 
+def test_a_snapshot_without_its_manifest_crashes_it_and_reverts_start_it_anew(ate: Ate) -> None:
+    _ask(ate, "demo/three", add=True)
+    ate.good("actor", "suspend", "demo/three")
+    uid = ate.good("actor", "get", "demo/three", "-o", "json").json["metadata"]["uid"]
+    for manifest in (ate.layout.snapshots / "demo" / uid).glob("*/manifest.json"):
+        manifest.unlink()
+    # First it steps down to the files of that snapshot, then to its beginning.
+    for _ in range(2):
+        assert ate("curl", "--fail", "demo/three").code != 0
+        assert ate.state("demo/three") == "CRASHED"
+        ate.good("actor", "revert", "demo/three")
+    assert _ask(ate, "demo/three")["count"] == 0
+    assert ate.state("demo/three") == "RUNNING"
+
+
 async def test_a_killed_worker_costs_the_memory_and_leaves_nothing(ate: Ate) -> None:
     _ask(ate, "demo/two", add=True)
     worker = ate.worker("demo/two")
