@@ -33,13 +33,18 @@ def values(answer: Response, field: str) -> list[str]:
 
 # B123
 @pytest.mark.conformance("E-14")
-async def test_a_placeholder_is_replaced_with_all_its_values(egress: EgressStage) -> None:
+@pytest.mark.parametrize(
+    ("header", "prefix"), [("Authorization", "Bearer "), ("Cookie", "session=")]
+)
+async def test_a_placeholder_is_replaced_with_all_its_values(
+    egress: EgressStage, header: str, prefix: str
+) -> None:
     uri = secret_uri(egress, b"s3cret\n")
-    entry = {"header": "Authorization", "prefix": "Bearer ", "credentialUri": uri}
+    entry = {"header": header, "prefix": prefix, "credentialUri": uri}
     actor, name, origin = await prepared(egress, entry)
-    placeholders = [("authorization", "one"), ("AUTHORIZATION", "two")]
+    placeholders = [(header.lower(), "one=1"), (header.upper(), "two=2")]
     answer = await egress.get_secure(actor, origin.port, name, *placeholders)
-    assert values(answer, "authorization") == ["Bearer s3cret"]
+    assert values(answer, header.lower()) == [f"{prefix}s3cret"]
     (asked,) = [ask for ask in egress.provider.asked if ask.uri == uri]
     assert asked.actor_spiffe_id == f"spiffe://substrate-actor.local/actor/{actor}"
     assert "s3cret" not in egress.gateway.process.log
@@ -79,6 +84,26 @@ async def test_trailers_cannot_bring_the_placeholder_back(egress: EgressStage) -
     await wire.send(request("POST", "/", *fields) + body)
     told = json.loads((await wire.response()).data)
     assert told["trailers"] == [["x-other", "stays"]]
+
+
+@pytest.mark.conformance("E-14")
+async def test_an_origin_is_not_made_to_show_a_credential(egress: EgressStage) -> None:
+    uri = secret_uri(egress, b"s3cret")
+    actor, name, origin = await prepared(egress, {"header": "x-key", "credentialUri": uri})
+    wire = await egress.tls(actor, name, origin.port)
+    answer = await wire.ask(request("TRACE", "/", ("host", name), ("x-key", "placeholder")))
+    assert (answer.status, answer.head.get("ate-reason")) == (403, "trace-denied")
+    assert [ask for ask in egress.provider.asked if ask.uri == uri] == []
+    assert origin.exchanges == []
+
+
+@pytest.mark.conformance("E-14")
+async def test_where_no_credential_is_put_in_a_trace_may_go(egress: EgressStage) -> None:
+    name, origin = await egress.secure_web(echo)
+    actor = egress.actor(https(name, ports=[origin.port]))
+    wire = await egress.tls(actor, name, origin.port)
+    answer = await wire.ask(request("TRACE", "/", ("host", name)))
+    assert json.loads(answer.data)["start"] == "TRACE / HTTP/1.1"
 
 
 @pytest.mark.conformance("E-14")

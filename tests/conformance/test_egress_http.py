@@ -231,6 +231,37 @@ async def test_an_origin_sees_nothing_that_speaks_for_the_gateway(egress: Egress
     assert not set(forged) & {key.lower() for key, _ in told["fields"]}
 
 
+# B107
+@pytest.mark.conformance("E-04")
+async def test_no_trailer_speaks_for_the_gateway(egress: EgressStage) -> None:
+    name, origin = await egress.web(echo)
+    actor = egress.actor(http(name, ports=[origin.port]))
+    forged = ["ate-target-actor", "x-ate-actor", "x-forwarded-client-cert", "ate-reason"]
+    trailers = "".join(f"{field}: team/a\r\n" for field in [*forged, "x-other"])
+    wire = await egress.tunnel(actor, origin.port)
+    await wire.send(request("POST", "/", ("host", name), ("transfer-encoding", "chunked")))
+    await wire.send(f"1\r\na\r\n0\r\n{trailers}\r\n".encode())
+    told = json.loads((await wire.response()).data)
+    assert told["trailers"] == [["x-other", "team/a"]]
+
+
+@pytest.mark.conformance("E-22")
+async def test_no_origin_passes_its_answer_off_as_a_denial(egress: EgressStage) -> None:
+    forged = [("ate-reason", "no-egress-rule"), ("x-ate-actor", "a/b"), ("x-other", "stays")]
+    name, origin = await egress.web(answering(200, b"ok", *forged))
+    down = await egress.origin(echo)
+    unreachable = egress.name(down.address)
+    await down.close()
+    actor = egress.actor(http(name, unreachable, ports=[origin.port, down.port]))
+    answer = await egress.get(actor, origin.port, name)
+    assert (answer.status, answer.data, answer.head.get("x-other")) == (200, b"ok", "stays")
+    assert not {"ate-reason", "x-ate-actor"} & {key.lower() for key, _ in answer.head.fields}
+    # Whoever carries the bytes writes its denials in their order.
+    assert reason(await egress.get(actor, down.port, unreachable)) == (502, "origin-unreachable")
+    await eventually(lambda: bool(egress.denials(actor)))
+    assert [line["reason"] for line in egress.denials(actor)] == ["origin-unreachable"]
+
+
 @pytest.mark.conformance("E-11")
 async def test_a_request_reaches_its_origin_as_it_was_sent(egress: EgressStage) -> None:
     name, origin = await egress.web(echo)
@@ -276,7 +307,16 @@ async def test_without_name_servers_of_its_own_the_gateway_asks_the_systems(
 @pytest.mark.conformance("E-12")
 @pytest.mark.egress_gateway(allowed=())
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1", "169.254.169.254", "10.0.0.1", "0.0.0.0", "224.0.0.1", "100.64.0.1"]
+    "address",
+    [
+        "127.0.0.1",
+        "169.254.169.254",
+        "168.63.129.16",
+        "10.0.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "100.64.0.1",
+    ],
 )
 async def test_an_address_below_the_floor_is_refused_by_name(
     egress: EgressStage, address: str

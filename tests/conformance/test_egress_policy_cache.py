@@ -5,7 +5,7 @@ import asyncio
 import grpc
 import pytest
 
-from tests.support.egress_stage import EgressStage, http
+from tests.support.egress_stage import EgressStage, http, passthrough
 from tests.support.eventually import eventually
 from tests.support.origins import answering
 from tests.support.raw_http1 import request
@@ -72,6 +72,18 @@ async def test_an_actor_made_again_does_not_inherit_what_is_kept(egress: EgressS
     egress.api.put(actor)
     del egress.api.policies[actor]
     assert await status(egress, actor, origin.port, name) == 403
+
+
+@pytest.mark.egress_gateway(policy_ttl=600.0)
+@pytest.mark.conformance("E-24")
+async def test_a_live_tunnel_is_held_to_the_policy_as_it_is_now(egress: EgressStage) -> None:
+    name, origin = await egress.secure_web(answering(200))
+    actor = egress.actor(passthrough(name, ports=[origin.port]))
+    wire = await egress.tls(actor, name, origin.port, egress.pki.pinned_client())
+    egress.api.allow(actor)
+    await eventually(lambda: bool(egress.denials(actor)), LIMIT)
+    assert [line["reason"] for line in egress.denials(actor)] == ["withdrawn"]
+    await eventually(wire.reader.at_eof, LIMIT)
 
 
 async def test_decisions_in_flight_share_one_question(egress: EgressStage) -> None:

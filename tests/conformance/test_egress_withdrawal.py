@@ -4,6 +4,7 @@ import asyncio
 import ssl
 
 import pytest
+from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.egress_stage import EgressStage, http, https, passthrough
 from tests.support.eventually import eventually
@@ -33,7 +34,9 @@ async def hanging(exchange: Exchange) -> None:
 
 # B083
 @pytest.mark.conformance("E-24")
-@pytest.mark.parametrize("how", ["rule removed", "actor deleted", "actor made again"])
+@pytest.mark.parametrize(
+    "how", ["rule removed", "actor deleted", "actor made again", "actor crashed", "actor suspended"]
+)
 async def test_a_passed_through_tunnel_ends_with_its_rule_or_actor(
     egress: EgressStage, how: str
 ) -> None:
@@ -48,11 +51,26 @@ async def test_a_passed_through_tunnel_ends_with_its_rule_or_actor(
         egress.api.allow(actor)
     elif how == "actor deleted":
         del egress.api.actors[actor]
-    else:
+    elif how == "actor made again":
         egress.api.put(actor)
+    else:
+        state = f"ACTOR_STATE_{how.removeprefix('actor ').upper()}"
+        egress.api.actors[actor].status.state = pb.ActorState.Value(state)
     assert await ended(wires[0])
     assert egress.denials(actor)[-1]["reason"] == "withdrawn"
     assert (await wires[1].ask(request("GET", "/", ("host", name)))).status == 200
+
+
+@pytest.mark.conformance("E-24")
+@pytest.mark.parametrize("state", ["PAUSING", "PAUSED", "SUSPENDING"])
+async def test_a_pause_and_what_passes_end_no_tunnel(egress: EgressStage, state: str) -> None:
+    name, origin = await egress.secure_web(answering(200))
+    actor = egress.actor(passthrough(name, ports=[origin.port]))
+    wire = await egress.tls(actor, name, origin.port, egress.pki.pinned_client())
+    egress.api.actors[actor].status.state = pb.ActorState.Value(f"ACTOR_STATE_{state}")
+    seen = egress.api.asked["GetActor", actor]
+    await eventually(lambda: egress.api.asked["GetActor", actor] >= seen + 2, SOON)
+    assert (await wire.ask(request("GET", "/", ("host", name)))).status == 200
 
 
 # B097

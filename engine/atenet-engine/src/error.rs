@@ -23,6 +23,8 @@ pub enum EngineError {
     Tls { role: String, source: TlsError },
     #[error("egress name servers: {0}")]
     Names(String),
+    #[error("egress: cannot read this machine's addresses: {0}")]
+    Addresses(io::Error),
     #[error("control plane {address}: {reason}")]
     Control { address: String, reason: String },
     #[error("cannot start the runtime: {0}")]

@@ -1,4 +1,5 @@
-//! Sockets in another network namespace, and what the kernel tells of a redirected one.
+//! Sockets in another network namespace, and what the kernel tells of a redirected one and of this
+//! machine's addresses.
 //!
 //! A socket belongs for life to the namespace that its thread was in when it was made, so entering a namespace is
 //! only needed for the moment of `socket(2)`. One helper thread does that: it enters, makes the socket and leaves.
@@ -6,6 +7,7 @@
 //!
 //! nix wraps `setns(2)` safely, so even here nothing is unsafe.
 
+mod addresses;
 mod helper;
 mod options;
 
@@ -17,6 +19,7 @@ use std::sync::Arc;
 
 use socket2::{Domain, Socket, Type};
 
+pub use addresses::interface_addresses;
 pub use options::{grow_receive_buffer, original_destination};
 
 /// An open network namespace. The descriptor pins the namespace: the path may be removed, or reused for another

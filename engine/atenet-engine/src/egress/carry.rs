@@ -8,7 +8,7 @@ use http::Method;
 use http::uri::Scheme;
 
 use super::denial::Denial;
-use super::plan::{Plan, prepare};
+use super::plan::{CLIENT_CERT, Plan, prepare};
 use super::pool::{Http1, Http2, Origin};
 use super::tunnel::Tunnel;
 use super::{Gateway, Refused};
@@ -222,7 +222,7 @@ fn is_idempotent(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE | Method::PUT | Method::DELETE)
 }
 
-/// A request's body whose trailers cannot bring back what a rule replaced.
+/// A request's body whose trailers cannot bring back what a rule replaced, or what would speak for us.
 struct Guarded<'a, B> {
     body: &'a mut B,
     effects: &'a [Effect],
@@ -233,7 +233,7 @@ impl<B: RequestBody> RequestBody for Guarded<'_, B> {
         let mut frame = self.body.poll_frame(cx);
         if let Poll::Ready(Ok(Frame::End(Some(fields)))) = &mut frame {
             let replaced = |name: &[u8]| self.effects.iter().any(|e| name.eq_ignore_ascii_case(e.header.as_bytes()));
-            fields.retain(|_, name, _| !replaced(name));
+            fields.retain(|_, name, _| !replaced(name) && !name.eq_ignore_ascii_case(CLIENT_CERT));
         }
         frame
     }

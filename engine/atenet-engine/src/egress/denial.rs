@@ -24,6 +24,8 @@ pub(super) enum Denial {
     NotIntercepted,
     Upgrade,
     NestedConnect,
+    /// TRACE where a rule puts a credential in: the answer would show it.
+    Trace,
     BadHost,
     BadRequest,
     HeadTooLarge,
@@ -44,6 +46,8 @@ pub(super) enum Denial {
     Broken,
     ProtocolUnsupported,
     Idle,
+    /// More than is remembered of one tunnel.
+    TooManyHosts,
     CredentialDenied,
     CredentialUnavailable,
     CredentialMisconfigured,
@@ -117,6 +121,7 @@ impl Denial {
             Self::NotIntercepted => denied("egress-not-intercepted", "this host may only be reached by a TLS connection of its own"),
             Self::Upgrade => denied("upgrade-denied", "protocol upgrades may not leave an actor"),
             Self::NestedConnect => denied("connect-denied", "CONNECT may not leave an actor; dial the host itself"),
+            Self::Trace => denied("trace-denied", "TRACE may not go where a rule puts a credential in: the answer would show it"),
             Self::BadHost => row(400, "bad-host", "the host is missing, repeated, contradictory or not in its usual spelling", INVALID_ARGUMENT),
             Self::BadRequest => row(400, "bad-request", "malformed request", INVALID_ARGUMENT),
             Self::HeadTooLarge => row(431, "head-too-large", "request head too large", INVALID_ARGUMENT),
@@ -139,6 +144,7 @@ impl Denial {
             Self::Broken => row(502, "origin-broken", "the host broke the connection off", UNAVAILABLE),
             Self::ProtocolUnsupported => row(502, "protocol-unsupported", "the host does not speak the protocol that the request needs", UNAVAILABLE),
             Self::Idle => row(504, "idle-timeout", "the host was silent for too long", UNAVAILABLE),
+            Self::TooManyHosts => row(503, "too-many-hosts", "this connection has been used for too many hosts; open another one", UNAVAILABLE),
             Self::CredentialDenied => denied("credential-denied", "the credential that a rule asks for was denied"),
             Self::CredentialUnavailable => row(503, "credential-unavailable", "the credential that a rule asks for could not be had; try again later", UNAVAILABLE),
             Self::CredentialMisconfigured => row(500, "credential-misconfigured", "a rule asks for a credential in a way that cannot be served", INTERNAL),
@@ -165,8 +171,12 @@ impl Denial {
         match self {
             Self::NoServerName => 112, // unrecognized_name
             Self::BadHello => 50,      // decode_error
-            Self::PolicyUnavailable | Self::InterceptionOff | Self::Unresolved | Self::Unreachable => 80, // internal_error
-            _ => 49, // access_denied
+            Self::PolicyUnavailable
+            | Self::InterceptionOff
+            | Self::TooManyHosts
+            | Self::Unresolved
+            | Self::Unreachable => 80, // internal_error
+            _ => 49,                   // access_denied
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use atenet_net::interface_addresses;
 use rustls::CertificateError;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -30,7 +31,9 @@ impl Origins {
     pub(super) fn new(config: &Decides<'_>) -> Result<Self, EngineError> {
         let tls = ClientTls::new(None, config.origin_roots.clone(), &[b"h2", b"http/1.1"])
             .map_err(|source| EngineError::tls("egress origins", source))?;
-        let (floor, limits) = (Floor::new(config.allow_cidrs.to_vec()), config.limits);
+        let own = interface_addresses().map_err(EngineError::Addresses)?;
+        let floor = Floor::new(config.allow_cidrs.to_vec(), &own);
+        let limits = config.limits;
         let names = Names::new(config.name_servers)?;
         Ok(Self {
             names,

@@ -12,6 +12,9 @@ use crate::exchange::headers;
 use crate::http1::{Fields, Framing, Kind, RequestHead, Version, list_members};
 use crate::policy::{Authority, Effect, Host, Layer, RuleKind};
 
+/// Where proxies say whose certificate they saw.
+pub(super) const CLIENT_CERT: &[u8] = b"x-forwarded-client-cert";
+
 /// What is to be done with a request.
 pub(super) struct Plan {
     pub(super) host: Host,
@@ -55,6 +58,9 @@ pub(super) async fn prepare(
         return Err(refused(Denial::NotIntercepted));
     }
     let effects = decision.effects().map_err(|_| refused(Denial::CredentialMisconfigured))?;
+    if !effects.is_empty() && request.method.as_str().eq_ignore_ascii_case("TRACE") {
+        return Err(refused(Denial::Trace));
+    }
     let fields = &mut request.fields;
     let expects = fields.get(Kind::Expect).is_some_and(|e| e.eq_ignore_ascii_case(b"100-continue"));
     let expects_continue = expects && request.version == Version::Http11 && framing.has_body();
@@ -85,7 +91,7 @@ fn destination(request: &RequestHead) -> Result<Host, Denial> {
 /// The actor's hop removed, and what would speak for us; one spelling of the host.
 fn to_origin(fields: &mut Fields, framing: Framing, host: &str) {
     headers::to_actor(fields, framing, false);
-    fields.retain(|_, name, _| !name.eq_ignore_ascii_case(b"x-forwarded-client-cert"));
+    fields.retain(|_, name, _| !name.eq_ignore_ascii_case(CLIENT_CERT));
     fields.set(b"host", host.as_bytes());
 }
 

@@ -14,8 +14,9 @@ use super::pool::Pool;
 use crate::actor_ref::ActorRef;
 use crate::control::Control;
 use crate::policy::{Host, Layer, RuleKind};
+use crate::proto::{Actor, ActorState, ActorStatus};
 
-/// What is remembered of a tunnel whose bytes another program carries.
+/// What is remembered of a tunnel whose bytes another program carries; more it may not be used for.
 const USES: usize = 256;
 
 /// What a rule lets through right now.
@@ -66,15 +67,15 @@ impl Tunnel {
     }
 
     /// The same for as long as the tunnel lives: whoever carries the bytes does not tell when a use is over.
-    pub(super) fn used(&self, layer: Layer, host: &Host, kind: RuleKind) {
+    /// No actor makes us remember without end, or forget what is still to be looked at.
+    pub(super) fn used(&self, layer: Layer, host: &Host, kind: RuleKind) -> Result<(), Denial> {
+        let what = (layer, host.clone(), kind);
         let mut uses = self.uses.lock();
-        // One is forgotten for another: no actor makes us remember without end.
-        if uses.len() >= USES
-            && let Some(other) = uses.keys().next().cloned()
-        {
-            uses.remove(&other);
+        if uses.len() >= USES && !uses.contains_key(&what) {
+            return Err(Denial::TooManyHosts);
         }
-        uses.entry((layer, host.clone(), kind)).or_insert(1);
+        uses.entry(what).or_insert(1);
+        Ok(())
     }
 
     /// Whether the policy of this uid, just read by the actor's name, is that of the tunnel's own incarnation.
@@ -99,7 +100,7 @@ impl Tunnel {
     /// What was withdrawn of all that the tunnel is used for. A control plane that does not answer withdraws nothing.
     pub(super) async fn withdrawn(&self, gateway: &Gateway) -> Option<Host> {
         match gateway.control.get_actor(&self.actor).await {
-            Ok(actor) if actor.metadata.as_ref().is_some_and(|m| m.uid == *self.uid) => {}
+            Ok(actor) if self.may_last(&actor) => {}
             Ok(_) => return Some(self.dialled.ip().into()),
             Err(status) if status.code() == Code::NotFound => return Some(self.dialled.ip().into()),
             Err(_) => return None,
@@ -108,11 +109,20 @@ impl Tunnel {
         if uses.is_empty() {
             return None;
         }
-        let matcher = gateway.policy(self).await.ok()?;
+        // As it is now: what is kept for decisions would double the time that a rule lives on.
+        let matcher = gateway.read_policy(self).await.ok()?;
         let gone = |(layer, host, kind): &Use| {
             !matcher.decide(*layer, host, self.port()).is_ok_and(|decision| decision.kind == *kind)
         };
         uses.into_iter().find(gone).map(|(_, host, _)| host)
+    }
+
+    /// Whether this is the tunnel's own incarnation, and one that has anything to say: no worker holds what is crashed
+    /// or suspended. What passes, and a pause, ends nothing.
+    fn may_last(&self, actor: &Actor) -> bool {
+        let state = actor.status.as_ref().map_or(ActorState::Unspecified, ActorStatus::state);
+        let gone = matches!(state, ActorState::Unspecified | ActorState::Suspended | ActorState::Crashed);
+        !gone && actor.metadata.as_ref().is_some_and(|m| m.uid == *self.uid)
     }
 
     /// One line for each denial (row E-22).
@@ -128,5 +138,53 @@ impl Tunnel {
             detail = what.denial.body(),
             "egress denied"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::ResourceMetadata;
+
+    fn tunnel() -> Tunnel {
+        Tunnel::new(ActorRef::parse(b"a/b").unwrap(), "u".into(), "192.0.2.1:80".parse().unwrap())
+    }
+
+    #[test]
+    fn no_use_is_forgotten_for_another() {
+        let tunnel = tunnel();
+        let used = |n: usize| {
+            tunnel.used(Layer::Http, &Host::parse(format!("h{n}.example").as_bytes()).unwrap(), RuleKind::Http)
+        };
+        for n in 0..USES {
+            assert_eq!(used(n), Ok(()), "{n}");
+        }
+        assert_eq!(used(USES), Err(Denial::TooManyHosts));
+        assert_eq!(used(0), Ok(()));
+        let uses = tunnel.uses.lock();
+        assert_eq!(uses.len(), USES);
+        for n in 0..USES {
+            assert!(uses.keys().any(|(_, host, _)| host.to_string() == format!("h{n}.example")), "{n}");
+        }
+    }
+
+    #[test]
+    fn a_tunnel_lasts_no_longer_than_its_actor() {
+        let tunnel = tunnel();
+        let lasts = |uid: &str, state: ActorState| {
+            let metadata = Some(ResourceMetadata { uid: uid.into(), ..Default::default() });
+            let status = Some(ActorStatus { state: state.into(), ..Default::default() });
+            tunnel.may_last(&Actor { metadata, status, ..Default::default() })
+        };
+        for state in [ActorState::Running, ActorState::Resuming, ActorState::Paused, ActorState::Pausing] {
+            assert!(lasts("u", state) && !lasts("other", state), "{state:?}");
+        }
+        for state in [ActorState::Suspending, ActorState::Deleting, ActorState::Reverting] {
+            assert!(lasts("u", state), "{state:?}");
+        }
+        for state in [ActorState::Suspended, ActorState::Crashed, ActorState::Unspecified] {
+            assert!(!lasts("u", state), "{state:?}");
+        }
+        assert!(!tunnel.may_last(&Actor::default()));
     }
 }

@@ -12,6 +12,8 @@ _EARLY = "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderM
 _INTERNAL = [{"prefix": "x-ate-"}]
 # What the router alone says in an answer.
 _OURS = [{"exact": "ate-reason"}, {"exact": "ate-target-actor"}]
+# Who speaks for whom is said before the body or not at all.
+_CLIENT_CERT = {"exact": "x-forwarded-client-cert"}
 # Envoy takes orders (retries, timeouts) from x-envoy- fields; the proxy- ones belong to the client's hop.
 _FROM_CLIENTS = [
     *_INTERNAL,
@@ -57,12 +59,12 @@ def strip_internal() -> Resource:
 
 
 def upstream_filters() -> list[Resource]:
-    """Runs on answers of actors only, so that the router's own refusals keep their reason."""
+    """Runs on answers of actors and origins only, so that our own refusals keep their reason."""
     codec = "envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec"
     mutations = {
         "response_mutations": _removals([*_OURS, *_HOP]),
         "response_trailers_mutations": _removals([*_INTERNAL, *_OURS]),
-        "request_trailers_mutations": _removals([*_FROM_CLIENTS, *_OURS]),
+        "request_trailers_mutations": _removals([*_FROM_CLIENTS, *_OURS, _CLIENT_CERT]),
     }
     return [
         _remove_listed(),

@@ -14,7 +14,7 @@ use crate::envoy_proto::{
 };
 use crate::exchange::refuse::Answer;
 use crate::extproc::answer::{self, header, metadata, string};
-use crate::http1::{Fields, Kind};
+use crate::http1::{Fields, Framing, Kind};
 use crate::policy::{Effect, Host};
 
 /// The namespace of the metadata; python/atenet/router/resources/egress/names.py says the same.
@@ -98,7 +98,8 @@ pub(super) fn carried(
     let server_name = plan.host.name().unwrap_or_default();
     let values = [("address", &*address), ("port", &port), ("server_name", server_name), ("certificate_name", &name)];
     let mut answer = go_on(Some(mutation(before, after)), noted.and(values));
-    if !plan.effects.is_empty() && plan.framing.has_body() {
+    // A body of no bytes may have trailers all the same.
+    if !plan.effects.is_empty() && plan.framing != Framing::Empty {
         let trailers = ProcessingMode {
             request_header_mode: SEND,
             response_header_mode: SKIP,
@@ -132,10 +133,7 @@ fn spelled(to: SocketAddr) -> (String, String) {
 
 /// What Envoy itself frames and removes is left to it.
 fn is_framing(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Connection | Kind::ContentLength | Kind::Cookie | Kind::Te | Kind::TransferEncoding | Kind::Upgrade
-    )
+    matches!(kind, Kind::Connection | Kind::ContentLength | Kind::Te | Kind::TransferEncoding | Kind::Upgrade)
 }
 
 fn mutation(before: &Fields, after: &Fields) -> HeaderMutation {

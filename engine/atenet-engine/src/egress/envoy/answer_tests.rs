@@ -34,6 +34,35 @@ fn only_what_differs_is_changed() {
     assert_eq!(mutation.remove_headers, ["x-ate-actor"]);
 }
 
+// B123
+#[test]
+fn a_cookie_that_a_rule_replaced_is_sent_once() {
+    let before = fields(&[("host", "a.example"), ("cookie", "one=1"), ("cookie", "two=2")]);
+    let after = fields(&[("host", "a.example"), ("cookie", "session=s3cret")]);
+    assert_eq!(set(&mutation(&before, &after)), [("cookie".into(), "session=s3cret".into())]);
+}
+
+fn effect(header: &str) -> Effect {
+    use crate::policy::{Credential, CredentialUri};
+    let uri = CredentialUri::parse("ate-secret://a.io/b/c").unwrap();
+    Effect { header: header.into(), prefix: String::new(), credential: Credential::Secret(uri) }
+}
+
+#[test]
+fn trailers_are_looked_at_wherever_there_can_be_some() {
+    let looked_at = |framing, effects: &[Effect]| {
+        let host = Host::parse(b"a.example").unwrap();
+        let (rule, kind) = (0, crate::policy::RuleKind::Http);
+        let plan = Plan { host, rule, kind, effects: effects.into(), framing, grpc: false, expects_continue: false };
+        let to = "192.0.2.1:80".parse().unwrap();
+        carried(&plan, to, (&Fields::new(), &Fields::new()), Noted::default()).mode_override.is_some()
+    };
+    for framing in [Framing::Length(0), Framing::Length(1), Framing::Chunked] {
+        assert!(looked_at(framing, &[effect("x-key")]) && !looked_at(framing, &[]), "{framing:?}");
+    }
+    assert!(!looked_at(Framing::Empty, &[effect("x-key")]));
+}
+
 #[test]
 fn an_address_is_spelled_as_envoys_filters_read_it() {
     assert_eq!(spelled("192.0.2.1:80".parse().unwrap()), ("192.0.2.1".into(), "80".into()));
@@ -42,9 +71,8 @@ fn an_address_is_spelled_as_envoys_filters_read_it() {
 
 #[test]
 fn trailers_lose_what_a_rule_replaces() {
-    use crate::policy::{Credential, CredentialUri};
-    let uri = CredentialUri::parse("ate-secret://a.io/b/c").unwrap();
-    let effect = Effect { header: "x-key".into(), prefix: String::new(), credential: Credential::Secret(uri) };
-    let Some(Response::RequestTrailers(told)) = trailers(&[effect]).response else { panic!("no word on trailers") };
+    let Some(Response::RequestTrailers(told)) = trailers(&[effect("x-key")]).response else {
+        panic!("no word on trailers")
+    };
     assert_eq!(told.header_mutation.unwrap().remove_headers, ["x-key"]);
 }

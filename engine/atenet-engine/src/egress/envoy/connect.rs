@@ -44,7 +44,7 @@ pub(super) async fn answer(parts: &Arc<Parts>, asking: Asking, messages: Questio
     let (sender, answers) = answers();
     // The queue is empty: there is room.
     let _sent = sender.try_send(Ok(answer::opened(&registered.open)));
-    tokio::spawn(live(parts.clone(), registered, messages, sender));
+    tokio::spawn(live(parts.clone(), registered, over(messages), sender));
     answers
 }
 
@@ -62,22 +62,24 @@ async fn open(parts: &Parts, asking: Asking) -> Result<Tunnel, Denial> {
 }
 
 /// Envoy waits for a word about trailers that a CONNECT never has. An error in its stead ends the tunnel.
-async fn live(parts: Arc<Parts>, registered: Registered, mut messages: Questions, sender: Sender) {
+async fn live(parts: Arc<Parts>, registered: Registered, over: impl Future<Output = ()>, sender: Sender) {
     let gateway = &parts.gateway;
     let _open = gateway.telemetry.egress_tunnel();
-    let ended = tokio::select! {
-        () = over(&mut messages) => return,
+    let status = tokio::select! {
+        () = over => return,
         () = sender.closed() => return,
-        () = gateway.drain.forced() => return,
-        ended = ended_by_us(&parts, &registered) => ended,
+        // A question that ends well would let the tunnel live on with nobody to look after it.
+        () = gateway.drain.forced() => Status::unavailable("stopping"),
+        ended = ended_by_us(&parts, &registered) => {
+            gateway.denied(&registered.open.tunnel, &ended);
+            Status::aborted(ended.denial.reason())
+        }
     };
-    let reason = ended.denial.reason();
-    gateway.denied(&registered.open.tunnel, &ended);
     // Envoy may have gone by itself meanwhile.
-    let _told = sender.send(Err(Status::aborted(reason))).await;
+    let _told = sender.send(Err(status)).await;
 }
 
-async fn over(messages: &mut Questions) {
+async fn over(mut messages: Questions) {
     while let Ok(Some(_)) = messages.message().await {}
 }
 
@@ -105,3 +107,7 @@ async fn ended_by_us(parts: &Parts, registered: &Registered) -> Refused {
         host = withdrawal => Refused::new(Denial::Withdrawn).of(&host),
     }
 }
+
+#[cfg(test)]
+#[path = "connect_tests.rs"]
+mod tests;

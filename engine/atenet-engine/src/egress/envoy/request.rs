@@ -54,7 +54,7 @@ async fn judge(leg: &Leg, open: &Open, asking: &mut Asking) -> Result<Judged, Re
     let plan: Plan = prepare(leg, &mut asking.head, asking.framing).await?;
     let refused = |denial| Refused::new(denial).of(&plan.host).by(plan.rule);
     let address = open.address(&leg.gateway.origins, &plan.host).await.map_err(refused)?;
-    open.tunnel.used(leg.layer, &plan.host, plan.kind);
+    open.tunnel.used(leg.layer, &plan.host, plan.kind).map_err(refused)?;
     let noted = Noted::default().tunnel(&open.tunnel).rule(&plan.host, plan.rule);
     let answer = answer::carried(&plan, address, (&before, &asking.head.fields), noted);
     Ok((answer, plan.effects))

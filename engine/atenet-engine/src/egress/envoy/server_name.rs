@@ -35,13 +35,15 @@ async fn judge(parts: &Parts, open: &Open, name: Option<&[u8]>) -> Result<Proces
     let refused = |denial| Refused::new(denial).of(&host).by(rule);
     let answer = if kind == RuleKind::TlsPassthrough {
         let address = open.address(&gateway.origins, &host).await.map_err(refused)?;
-        gateway.telemetry.egress_decision("ok");
         answer::passes(address, noted)
     } else if parts.intercepts {
         answer::chain("tls", noted)
     } else {
         return Err(refused(Denial::InterceptionOff));
     };
-    open.tunnel.used(Layer::Tls, &host, kind);
+    open.tunnel.used(Layer::Tls, &host, kind).map_err(refused)?;
+    if kind == RuleKind::TlsPassthrough {
+        gateway.telemetry.egress_decision("ok");
+    }
     Ok(answer)
 }

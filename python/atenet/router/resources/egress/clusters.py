@@ -9,6 +9,7 @@ from atenet.router.resources import names as shared_names
 from atenet.router.resources.egress import names
 from atenet.router.resources.egress.origins import addresses
 from atenet.router.resources.egress.tls import origin_tls
+from atenet.router.resources.hygiene import upstream_filters
 from atenet.router.resources.names import Resource, type_url
 
 __all__ = ["egress_clusters"]
@@ -83,7 +84,10 @@ def _origins(
     }
     if protocol:
         cluster |= shared.http_options(
-            protocol, negotiated=len(protocol) > 1, idle_seconds=settings.origin_idle_timeout
+            protocol,
+            negotiated=len(protocol) > 1,
+            idle_seconds=settings.origin_idle_timeout,
+            filters=upstream_filters(),
         )
     if alpn:
         cluster["transport_socket"] = origin_tls(alpn)
