@@ -13,7 +13,9 @@ use tokio::time::timeout;
 use super::question::Question;
 
 /// One resolver's time, by UDP and TCP together.
-const ATTEMPT: Duration = Duration::from_secs(2);
+const ATTEMPT: Duration = Duration::from_millis(1500);
+/// A datagram that is lost is sent again once, as stub resolvers do.
+const ROUNDS: usize = 2;
 const OUR_PAYLOAD: u16 = 4096;
 
 /// Cheap to clone.
@@ -28,12 +30,17 @@ impl Upstream {
     /// The first answer that settles it; else one that says that a resolver could not; none when nobody answered.
     pub(super) async fn ask(&self, question: &Question) -> Option<Message> {
         let mut last = None;
-        for resolver in self.0.iter() {
-            match timeout(ATTEMPT, ask_one(*resolver, question)).await {
-                Ok(Ok(answer)) if settles(answer.metadata.response_code) => return Some(answer),
-                Ok(Ok(answer)) => last = Some(answer),
-                Ok(Err(error)) => tracing::debug!(%resolver, %error, "a resolver failed"),
-                Err(_) => tracing::debug!(%resolver, "a resolver did not answer in time"),
+        for _ in 0..ROUNDS {
+            for resolver in self.0.iter() {
+                match timeout(ATTEMPT, ask_one(*resolver, question)).await {
+                    Ok(Ok(answer)) if settles(answer.metadata.response_code) => return Some(answer),
+                    Ok(Ok(answer)) => last = Some(answer),
+                    Ok(Err(error)) => tracing::debug!(%resolver, %error, "a resolver failed"),
+                    Err(_) => tracing::debug!(%resolver, "a resolver did not answer in time"),
+                }
+            }
+            if last.is_some() {
+                break;
             }
         }
         last
