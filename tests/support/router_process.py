@@ -24,7 +24,7 @@ def program(name: str) -> str:
 
 
 def _read(file: Path) -> str:
-    return file.read_text()
+    return file.read_text(errors="replace")
 
 
 class RouterProcess:
