@@ -43,7 +43,7 @@ def test_status_shows_processes_and_slots(running: Ate) -> None:
     running.count()
     found = running.good("status", "-o", "json").json
     assert {p["name"] for p in found["processes"]} == {
-        "ateapi", "atelet", "credentials", "egress", "router", "worker-1", "worker-2",
+        "ateapi", "atelet", "credentials", "egress", "router", "sdsmint", "worker-1", "worker-2",
     }  # fmt: skip
     assert all(p["state"] == "ready" and p["restarts"] == 0 for p in found["processes"])
     hosts = {w["name"]: w for w in found["workers"]}

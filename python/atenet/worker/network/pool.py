@@ -70,9 +70,11 @@ class PairPool:
     async def _build(self) -> None:
         name = self._prefix + secrets.token_hex(4)
         loop = asyncio.get_running_loop()
-        self._ready.append(
-            await loop.run_in_executor(self._threads, pairs.build, name, self._capturing)
-        )
+        made = await loop.run_in_executor(self._threads, pairs.build, name, self._capturing)
+        self._ready.append(made)
+        # In the same step: counted as both, it would keep the next one from being made.
+        if (this := asyncio.current_task()) is not None:
+            self._building.discard(this)
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -30,6 +30,20 @@ async def test_pairs_are_made_ahead_and_made_up_for(pool: PairPool, prefix: str)
     assert first.runtime not in netns.names(prefix)
 
 
+async def test_a_pair_that_is_taken_as_soon_as_it_is_ready_is_made_up_for(
+    pool: PairPool, prefix: str
+) -> None:
+    pool.fill()
+    taken = []
+    async with asyncio.timeout(60):
+        for _ in range(4):
+            # The very turn in which they are there.
+            while len(pool._ready) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            taken.append(await pool.acquire())
+    await asyncio.gather(*(pool.release(pair) for pair in taken))
+
+
 async def test_a_burst_larger_than_the_pool_is_served(pool: PairPool, prefix: str) -> None:
     pool.fill()
     taken = await asyncio.gather(*(pool.acquire() for _ in range(5)))
