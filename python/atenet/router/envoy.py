@@ -14,9 +14,9 @@ from atenet.errors import AteError
 from atenet.router.admin import EnvoyAdmin
 from atenet.router.binary import find_envoy
 from atenet.router.bootstrap import bootstrap
+from atenet.router.envoy_settings import PRESSURE_FILE, EnvoySettings
 from atenet.router.overload import set_pressure
 from atenet.router.process import EnvoyProcess
-from atenet.router.settings import PRESSURE_FILE, EnvoySettings
 from atenet.router.traffic import Measure, Traffic
 from atenet.router.xds import XdsServer
 

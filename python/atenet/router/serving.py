@@ -22,9 +22,9 @@ from atenet.pages import Page, PageServer, Query
 from atenet.router import drain, metrics, statusz
 from atenet.router.control_check import ControlCheck
 from atenet.router.envoy import Envoy, envoy_beside
+from atenet.router.envoy_settings import EnvoySettings
 from atenet.router.health import Health
 from atenet.router.resources import Snapshot
-from atenet.router.settings import EnvoySettings
 from atenet.router.traffic import Measure
 from atenet.router.xds import XdsServer
 
@@ -219,7 +219,7 @@ class Router:
 
 def _shown(settings: EnvoySettings) -> dict[str, Any]:
     """Every flag as it stands; none of them holds a secret, only paths of files that do."""
-    values = {name: getattr(settings, name) for name in asdict(settings)}  # type: ignore[call-overload]
+    values = {name: getattr(settings, name) for name in asdict(settings)}
     return {
         f"--{name.replace('_', '-')}": value
         if value is None or isinstance(value, int | float | tuple)

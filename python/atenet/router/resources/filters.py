@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from atenet.router.resources import names
+from atenet.router.resources.deciding import ask, carry
 from atenet.router.resources.names import Resource, type_url
 from atenet.router.settings import Settings
 
 __all__ = ["carry_assignment", "carry_connect", "decide", "router"]
-
-_EXT_PROC = "envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor"
-_SET_FILTER_STATE = "envoy.extensions.filters.http.set_filter_state.v3.Config"
 
 # Everything the decision needs, and nothing that might be a secret.
 _FORWARDED = (
@@ -19,35 +17,16 @@ _FORWARDED = (
 
 def decide(settings: Settings) -> Resource:
     """Asks once a request, with its headers only. No answer, no way through."""
-    return {
-        "name": "envoy.filters.http.ext_proc",
-        "typed_config": {
-            "@type": type_url(_EXT_PROC),
-            "stat_prefix": "decisions",
-            "grpc_service": {"envoy_grpc": {"cluster_name": names.CLUSTER_DECISIONS}},
-            "failure_mode_allow": False,
-            "status_on_error": {"code": "ServiceUnavailable"},
-            "message_timeout": f"{settings.decision_timeout}s",
-            "processing_mode": {
-                "request_header_mode": "SEND",
-                "response_header_mode": "SKIP",
-                "request_body_mode": "NONE",
-                "response_body_mode": "NONE",
-                "request_trailer_mode": "SKIP",
-                "response_trailer_mode": "SKIP",
-            },
-            "forward_rules": {
-                "allowed_headers": {"patterns": [{"exact": name} for name in _FORWARDED]}
-            },
-            "request_attributes": [
-                "xds.filter_chain_name",
-                f"filter_state['{names.OUTER_ACTOR}']",
-                f"filter_state['{names.OUTER_PORT}']",
-            ],
-            "metadata_options": {"receiving_namespaces": {"untyped": [names.ASSIGNMENT]}},
-            "route_cache_action": "RETAIN",
-        },
+    attributes = [
+        "xds.filter_chain_name",
+        f"filter_state['{names.OUTER_ACTOR}']",
+        f"filter_state['{names.OUTER_PORT}']",
+    ]
+    filter_ = ask("decisions", settings.decision_timeout, attributes, answer=names.ASSIGNMENT)
+    filter_["typed_config"]["forward_rules"] = {
+        "allowed_headers": {"patterns": [{"exact": name} for name in _FORWARDED]}
     }
+    return filter_
 
 
 def carry_assignment() -> Resource:
@@ -56,7 +35,7 @@ def carry_assignment() -> Resource:
     Shared ONCE: it reaches that listener and goes no further, so that tunnels of different actors to one worker
     still share one connection. Only the activation is hashed into the key of the pool.
     """
-    return _set_filter_state(
+    return carry(
         _state("envoy.upstream.dynamic_host", _answer("worker_ip")),
         _state("envoy.upstream.dynamic_port", _answer("worker_port")),
         _state("envoy.network.upstream_subject_alt_names", _answer("worker_spiffe_id")),
@@ -68,7 +47,7 @@ def carry_assignment() -> Resource:
 
 def carry_connect() -> Resource:
     """What the CONNECT named, for the requests inside it."""
-    return _set_filter_state(
+    return carry(
         _state(names.OUTER_ACTOR, _answer("actor"), "envoy.string"),
         _state(names.OUTER_PORT, _answer("port"), "envoy.string"),
     )
@@ -86,13 +65,6 @@ def router() -> Resource:
 
 def _answer(key: str) -> str:
     return f"%DYNAMIC_METADATA({names.ASSIGNMENT}:{key})%"
-
-
-def _set_filter_state(*values: Resource) -> Resource:
-    return {
-        "name": "envoy.filters.http.set_filter_state",
-        "typed_config": {"@type": type_url(_SET_FILTER_STATE), "on_request_headers": list(values)},
-    }
 
 
 def _state(key: str, value: str, factory: str | None = None) -> Resource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from atenet.router.egress_settings import EgressSettings
 from atenet.router.resources import names as shared
+from atenet.router.resources.deciding import EXT_PROC, HEADERS_ONLY, ask, carry
 from atenet.router.resources.egress import names
 from atenet.router.resources.egress.origins import addresses
 from atenet.router.resources.names import Resource, type_url
@@ -20,19 +21,8 @@ __all__ = [
     "refuse_other",
 ]
 
-_EXT_PROC = "envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor"
 _NETWORK_EXT_PROC = "envoy.extensions.filters.network.ext_proc.v3.NetworkExternalProcessor"
-_HTTP_STATE = "envoy.extensions.filters.http.set_filter_state.v3.Config"
 _TUNNEL_STATE = f"filter_state['{names.TUNNEL}']"
-
-_HEADERS_ONLY = {
-    "request_header_mode": "SEND",
-    "response_header_mode": "SKIP",
-    "request_body_mode": "NONE",
-    "response_body_mode": "NONE",
-    "request_trailer_mode": "SKIP",
-    "response_trailer_mode": "SKIP",
-}
 
 
 def open_tunnel(settings: EgressSettings) -> Resource:
@@ -41,14 +31,14 @@ def open_tunnel(settings: EgressSettings) -> Resource:
     A CONNECT never has trailers, so their answer stays due: by that the decision service knows when a tunnel ends, and
     can end one itself.
     """
-    mode = {**_HEADERS_ONLY, "request_trailer_mode": "SEND"}
-    return _decide("tunnels", settings.decision_timeout, mode, ["xds.filter_chain_name"])
+    mode = {**HEADERS_ONLY, "request_trailer_mode": "SEND"}
+    return _decide("tunnels", settings, ["xds.filter_chain_name"], mode)
 
 
 def judge(settings: EgressSettings) -> Resource:
     """Asks for each request inside a tunnel. Trailers are looked at where a rule replaced a header."""
     attributes = ["xds.filter_chain_name", _TUNNEL_STATE]
-    filter_ = _decide("requests", settings.decision_timeout, _HEADERS_ONLY, attributes)
+    filter_ = _decide("requests", settings, attributes)
     # The one spelling of the host is the decision's to set.
     filter_["typed_config"] |= {
         "allow_mode_override": True,
@@ -62,35 +52,24 @@ def additional() -> Resource:
     return {
         "name": "additional",
         "typed_config": {
-            "@type": type_url(_EXT_PROC),
+            "@type": type_url(EXT_PROC),
             "stat_prefix": "additional",
             "grpc_service": {"envoy_grpc": {"cluster_name": names.CLUSTER_ADDITIONAL}},
             "failure_mode_allow": False,
             "status_on_error": {"code": "ServiceUnavailable"},
             "message_timeout": "5s",
-            "processing_mode": _HEADERS_ONLY,
+            "processing_mode": HEADERS_ONLY,
             "mutation_rules": {"disallow_system": True},
             "route_cache_action": "RETAIN",
         },
     }
 
 
-def _decide(stat: str, limit: float, mode: Resource, attributes: list[str]) -> Resource:
-    return {
-        "name": "envoy.filters.http.ext_proc",
-        "typed_config": {
-            "@type": type_url(_EXT_PROC),
-            "stat_prefix": stat,
-            "grpc_service": {"envoy_grpc": {"cluster_name": shared.CLUSTER_DECISIONS}},
-            "failure_mode_allow": False,
-            "status_on_error": {"code": "ServiceUnavailable"},
-            "message_timeout": f"{limit}s",
-            "processing_mode": mode,
-            "request_attributes": attributes,
-            "metadata_options": {"receiving_namespaces": {"untyped": [names.VERDICT]}},
-            "route_cache_action": "RETAIN",
-        },
-    }
+def _decide(
+    stat: str, settings: EgressSettings, attributes: list[str], mode: Resource = HEADERS_ONLY
+) -> Resource:
+    limit = settings.decision_timeout
+    return ask(stat, limit, attributes, answer=names.VERDICT, mode=mode)
 
 
 def carry_tunnel() -> Resource:
@@ -98,18 +77,18 @@ def carry_tunnel() -> Resource:
 
     Hashable: it is part of the key of every pool of connections on the way, so that none ever serves another tunnel.
     """
-    return _http_state(_state(names.TUNNEL, "tunnel", "envoy.hashable_string", shared="TRANSITIVE"))
+    return carry(_state(names.TUNNEL, "tunnel", "envoy.hashable_string", shared="TRANSITIVE"))
 
 
 def judge_server_name(settings: EgressSettings) -> Resource:
     """Asks for each ClientHello."""
     attributes = ["xds.filter_chain_name", _TUNNEL_STATE]
-    return _decide("server_names", settings.decision_timeout, _HEADERS_ONLY, attributes)
+    return _decide("server_names", settings, attributes)
 
 
 def carry_chain() -> Resource:
     """Where the bytes go, and for those that pass through: to which address."""
-    return _http_state(
+    return carry(
         _state(names.CHAIN, "chain", "envoy.string"),
         _state("envoy.upstream.dynamic_host", "address"),
         _state("envoy.upstream.dynamic_port", "port"),
@@ -135,7 +114,7 @@ def refuse_other(settings: EgressSettings) -> Resource:
 
 def carry_origin() -> Resource:
     """Where a request goes: an address that was checked, and the name that its certificate must carry."""
-    return _http_state(
+    return carry(
         _state("envoy.upstream.dynamic_host", "address"),
         _state("envoy.upstream.dynamic_port", "port"),
         _state("envoy.network.upstream_server_name", "server_name"),
@@ -153,13 +132,6 @@ def dial() -> Resource:
             "dns_cache_config": addresses(),
             "allow_dynamic_host_from_filter_state": True,
         },
-    }
-
-
-def _http_state(*values: Resource) -> Resource:
-    return {
-        "name": "envoy.filters.http.set_filter_state",
-        "typed_config": {"@type": type_url(_HTTP_STATE), "on_request_headers": list(values)},
     }
 
 
