@@ -109,14 +109,9 @@ async def end_workload(
         await _call(worker, worker.stub().TerminateWorkload, end, _END_SECONDS)
         return Ended.STOPPED
     request = ateworker_pb2.CheckpointWorkloadRequest(**named, if_idle_ms=if_idle_ms)
-    try:
-        answer = await _call(worker, worker.stub().CheckpointWorkload, request, _END_SECONDS)
-    except WorkerCallError as e:
-        if e.code is grpc.StatusCode.NOT_FOUND:
-            return Ended.NOT_RUNNING
-        raise
-    if answer.in_use:
-        return Ended.IN_USE
+    answer = await _checkpoint(worker, request, _END_SECONDS)
+    if isinstance(answer, Ended):
+        return answer
     return Ended.NOT_RUNNING if answer.found_stopped else Ended.STOPPED
 
 
@@ -132,19 +127,26 @@ async def save_workload(
         content_scope=ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL,
         memory_dir=str(directory),
     )
-    seconds = _END_SECONDS + _MEMORY_SECONDS
+    answer = await _checkpoint(worker, request, _END_SECONDS + _MEMORY_SECONDS)
+    if isinstance(answer, Ended):
+        return answer
+    if not answer.HasField("memory"):
+        return Ended.NOT_RUNNING
+    found = answer.memory
+    return Runtime(found.runtime_version, found.machine, tuple(found.cpu_features))
+
+
+async def _checkpoint(
+    worker: KnownWorker, request: ateworker_pb2.CheckpointWorkloadRequest, seconds: float
+) -> ateworker_pb2.CheckpointWorkloadResponse | Ended:
+    """An `Ended` where nothing happened. Raises WorkerCallError."""
     try:
         answer = await _call(worker, worker.stub().CheckpointWorkload, request, seconds)
     except WorkerCallError as e:
         if e.code is grpc.StatusCode.NOT_FOUND:
             return Ended.NOT_RUNNING
         raise
-    if answer.in_use:
-        return Ended.IN_USE
-    if not answer.HasField("memory"):
-        return Ended.NOT_RUNNING
-    found = answer.memory
-    return Runtime(found.runtime_version, found.machine, tuple(found.cpu_features))
+    return Ended.IN_USE if answer.in_use else answer
 
 
 async def pause_workload(worker: KnownWorker, handle: atelet_pb2.ActorHandle) -> None:
