@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from atenet.agentgateway.model import AgentGatewayConfig
-from atenet.agentgateway.model.base import UNKNOWN_KEYS
 from atenet.agentgateway.model.both import BothFile, ConfigFile
 from atenet.agentgateway.model.egress import EgressFile
-from atenet.agentgateway.source import Source, SourceError
 from atenet.errors import AteError
+from atenet.strict import dotted, faults
+from atenet.yaml_source import Source, SourceError
 
 __all__ = ["ConfigFileError", "Problem", "load", "parse"]
 
@@ -108,29 +108,8 @@ def _list(part: Any, key: str) -> list[Any]:
 
 
 def _problems(error: ValidationError, source: Source) -> Iterator[Problem]:
-    for detail in error.errors(include_url=False):
-        loc = detail["loc"]
-        if detail["type"] == UNKNOWN_KEYS:
-            for key, hint in detail["ctx"]["keys"].items():
-                path = (*loc, key)
-                yield Problem(dotted(path), f"unknown key; {hint}", source.line(path))
-        else:
-            yield Problem(dotted(loc), _message(detail), source.line(loc))
-
-
-def _message(detail: Any) -> str:
-    message: str = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "missing":
-        return "is required"
-    return message[:1].lower() + message[1:]
-
-
-def dotted(path: Sequence[str | int]) -> str:
-    """`('a', 0, 'b')` as `a[0].b`."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return text.lstrip(".")
+    for path, message in faults(error):
+        yield Problem(dotted(path), message, source.line(path))
 
 
 def steps(path: str) -> list[str | int]:

@@ -68,17 +68,16 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
         api = _api(settings, store, nodes)
         api.tracing = tracing
         api.certificates, api.tokens = certificates, await _tokens(settings, store)
-        with (
-            listening(settings, api.metrics.answered) as doors,
-            PageServer(
-                "--stats-listen", settings.stats_listen, _pages(api.metrics, doors)
-            ) as stats,
-            _issuer(settings, api.tokens) as issuer,
-        ):
+        with listening(settings, api.metrics.answered) as doors:
             health = add_services(doors.server, api)
-            tokens = _token_address(settings, doors.server)
-            async with _started(api, doors, health, settings) as address:
-                yield {"grpc": address, **tokens, "stats": str(stats.address), **issuer}
+            pages = _pages(api.metrics, doors, health)
+            with (
+                PageServer("--stats-listen", settings.stats_listen, pages) as stats,
+                _issuer(settings, api.tokens) as issuer,
+            ):
+                tokens = _token_address(settings, doors.server)
+                async with _started(api, doors, health, settings) as address:
+                    yield {"grpc": address, **tokens, "stats": str(stats.address), **issuer}
     finally:
         await nodes.close()
         await store.close()
@@ -160,8 +159,10 @@ async def _count_capacity(api: Api) -> None:
         await asyncio.sleep(_CAPACITY_SECONDS)
 
 
-def _pages(metrics: Metrics, doors: Listening) -> dict[str, Callable[[Query], Page]]:
-    """What operators see on the stats address."""
+def _pages(
+    metrics: Metrics, doors: Listening, health: Health
+) -> dict[str, Callable[[Query], Page]]:
+    """What operators and probes see on the stats address."""
     loop = asyncio.get_running_loop()
 
     def shown(_: Query) -> Page:
@@ -171,7 +172,12 @@ def _pages(metrics: Metrics, doors: Listening) -> dict[str, Callable[[Query], Pa
             counting.result(_COUNT_SECONDS)
         return Page(metrics.text().decode(), content_type=CONTENT_TYPE_LATEST)
 
-    return {"/metrics": shown}
+    def ready(_: Query) -> Page:
+        if health.is_serving:
+            return Page("ready\n")
+        return Page("not serving\n", "503 Service Unavailable")
+
+    return {"/metrics": shown, "/readyz": ready, "/healthz": lambda _: Page("alive\n")}
 
 
 def _tracing(settings: Settings) -> Tracing:

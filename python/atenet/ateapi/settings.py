@@ -18,7 +18,8 @@ __all__ = ["KeySettings", "Settings", "StoreSettings"]
 
 STORE_HELP = (
     "The SQLite file, made if it is missing, or postgresql://user@host/database, to be prepared"
-    " with `ateapi migrate`. Its password is better given in a file (PGPASSFILE) than here."
+    " with `ateapi migrate`; @FILE: what that file says. A password is better in a file (that one,"
+    " or PGPASSFILE) than here."
 )
 SEAL_HELP = (
     "File (0600, 32 bytes at least) that seals the keys that sign tokens, so that the store alone is"
@@ -46,7 +47,7 @@ class Settings:
         kind=Address.parse,
     )
     stats_listen: Address = flag(
-        "Where to serve /metrics over plain HTTP.",
+        "Where to serve /metrics, /readyz and /healthz over plain HTTP.",
         default=Address("127.0.0.1", 0),
         kind=Address.parse,
     )

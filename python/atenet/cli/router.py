@@ -102,27 +102,44 @@ def run_egress(settings: EgressSettings) -> None:
     daemon.run("router", settings.log_level, lambda stop: run(settings, stop))
 
 
+_output = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="A file to write it to, for a container without a shell. Default: standard output.",
+)
+
+
 @click.command()
+@_output
 @options_for(Settings)
-def bootstrap_ingress(settings: Settings) -> None:
+def bootstrap_ingress(settings: Settings, output: Path | None) -> None:
     """Prints the bootstrap for an Envoy that is started elsewhere (same flags as the router)."""
-    _print_bootstrap(settings)
+    _print_bootstrap(settings, output)
 
 
 @click.command()
+@_output
 @options_for(EgressSettings)
-def bootstrap_egress(settings: EgressSettings) -> None:
+def bootstrap_egress(settings: EgressSettings, output: Path | None) -> None:
     """Prints the bootstrap for an Envoy that is started elsewhere (same flags as the router)."""
-    _print_bootstrap(settings)
+    _print_bootstrap(settings, output)
 
 
-def _print_bootstrap(settings: EnvoySettings) -> None:
+def _print_bootstrap(settings: EnvoySettings, output: Path | None) -> None:
     import json
 
     from atenet.router.bootstrap import bootstrap as built
 
     resource = built(settings, xds_port=settings.port_xds, pressure=settings.pressure_file)
-    click.echo(json.dumps(resource, indent=2))
+    text = json.dumps(resource, indent=2) + "\n"
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text)
+    except OSError as error:
+        raise AteError(f"--output: cannot write {output}: {error.strerror}") from error
 
 
 router.add_command(_ByMode("run", {"ingress": run_ingress, "egress": run_egress}, hidden=True))

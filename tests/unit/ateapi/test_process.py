@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import grpc
+import httpx
 import pytest
 from atenet.address import Address
 from atenet.ateapi.main import main
@@ -34,6 +35,28 @@ async def test_sigterm_lets_a_running_resume_end(tmp_path: Path) -> None:
         assert (await resuming).resumed
         code, printed = await stopping
         assert (code, printed) == (0, b"")
+
+
+async def test_readiness_ends_with_the_signal_and_liveness_does_not(tmp_path: Path) -> None:
+    async with control_plane(tmp_path) as plane, plane.in_its_own_process():
+        await plane.seed("a")
+        await plane.register()
+        pages = f"http://{plane.addresses['stats']}"
+        async with httpx.AsyncClient() as web:
+            assert (await web.get(f"{pages}/readyz")).status_code == 200
+            release = plane.atelet.stall("Run")
+            resuming = asyncio.ensure_future(plane.control().ResumeActor(resume("a")))
+            await plane.atelet.arrived("Run")
+            stopping = asyncio.ensure_future(plane.terminate())
+
+            async def is_not_ready() -> bool:
+                return (await web.get(f"{pages}/readyz")).status_code == 503
+
+            await eventually(is_not_ready)
+            assert (await web.get(f"{pages}/healthz")).status_code == 200
+        release()
+        await resuming
+        await stopping
 
 
 async def test_every_log_line_is_json(tmp_path: Path) -> None:

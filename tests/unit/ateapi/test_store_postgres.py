@@ -147,6 +147,31 @@ def test_a_password_is_never_said(url: str) -> None:
     assert "s3cr3t" not in done.output
 
 
+def test_a_url_may_be_in_a_file_so_that_no_command_line_has_its_password(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "url"
+    file.write_text(f"{postgres.database()}\n")
+    done = CliRunner().invoke(main, ["migrate", "--store", f"@{file}"])
+    assert done.exit_code == 0, done.output
+    assert PASSWORD not in done.output
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot read"), ("", "is empty"), ("mysql://ate:s3cr3t@h/d", "cannot be a mysql://")],
+)
+def test_a_file_that_holds_no_store_is_named_and_not_repeated(
+    content: str | None, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "url"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(AteError, match=said) as caught:
+        store_location(f"@{file}")
+    assert "s3cr3t" not in str(caught.value)
+
+
 async def test_a_wrong_password_is_not_repeated(postgres: PostgresServer) -> None:
     url = store_location(postgres.url().replace(PASSWORD, "s3cr3t"))
     with pytest.raises(AteError, match="password authentication failed") as caught:

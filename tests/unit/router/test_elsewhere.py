@@ -26,14 +26,12 @@ ACTOR = "team/elsewhere"
 
 @asynccontextmanager
 async def envoy(flags: list[str], directory: Path) -> AsyncIterator[None]:
-    """Runs with what `atenet router bootstrap` prints, until the block ends."""
-    printed = await asyncio.create_subprocess_exec(
-        *(program("atenet"), "router", "bootstrap", *flags), stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await printed.communicate()
-    assert printed.returncode == 0
+    """Runs with what `atenet router bootstrap` writes, until the block ends."""
     file = directory / "bootstrap.json"
-    file.write_bytes(out)
+    printed = await asyncio.create_subprocess_exec(
+        *(program("atenet"), "router", "bootstrap", *flags, "--output", str(file))
+    )
+    assert await printed.wait() == 0
     with (directory / "envoy.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *(find_envoy(None), "--config-path", file, "--concurrency", "1"),

@@ -1,50 +1,31 @@
-"""What every part of the file has in common: strict keys, and the nearest known one."""
+"""What every part of the file has in common: strict keys, some of AgentGateway's named as such, some unused."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
 
-__all__ = ["UNKNOWN_KEYS", "Part", "is_unused", "unused", "unused_keys"]
+from atenet.strict import Strict
 
-UNKNOWN_KEYS = "unknown_keys"  # the error type; ctx["keys"] maps each key to its hint
+__all__ = ["Part", "is_unused", "unused", "unused_keys"]
+
 _UNUSED = "x-atenet-unused"
 
 
-class Part(BaseModel):
+class Part(Strict):
     """One mapping of the file."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
 
     # Keys that AgentGateway knows and atenet does not: said so, instead of guessing a typo.
     unsupported: ClassVar[frozenset[str]] = frozenset()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys_only(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        known = {field.alias or name for name, field in cls.model_fields.items()}
-        unknown = {str(key): cls._hint(str(key), known) for key in data if key not in known}
-        if unknown:
-            raise PydanticCustomError(UNKNOWN_KEYS, "unknown keys", {"keys": unknown})
-        return data
 
     @classmethod
     def _hint(cls, key: str, known: set[str]) -> str:
         if key in cls.unsupported:
             return "AgentGateway has this key, atenet does not support it"
-        folded = {name.lower(): name for name in known}
-        near = difflib.get_close_matches(key.lower(), folded, n=1)
-        if near:
-            return f"did you mean `{folded[near[0]]}`?"
-        return f"known here: {', '.join(sorted(known))}"
+        return super()._hint(key, known)
 
 
 def unused(default: Any = None) -> Any:

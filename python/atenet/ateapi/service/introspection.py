@@ -36,6 +36,10 @@ class Health:
         self._changed = asyncio.Event()
         self._closing = False
 
+    @property
+    def is_serving(self) -> bool:
+        return bool(self._status == _Answer.SERVING)
+
     def serving(self) -> None:
         self._set(_Answer.SERVING)
 

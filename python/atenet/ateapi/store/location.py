@@ -1,4 +1,4 @@
-"""What `--store` names: a SQLite file, or a PostgreSQL database by its URL."""
+"""What `--store` names: a SQLite file, a PostgreSQL database by its URL, or a file that says which."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ StoreLocation = Path | PostgresUrl
 def store_location(given: str | Path) -> StoreLocation:
     """Raises AteError, which does not repeat a URL: it may hold a password."""
     text = str(given)
+    if text.startswith("@"):
+        text = _written(Path(text[1:]))
     scheme, separator, _ = text.partition("://")
     if not separator:
         return Path(text)
@@ -41,6 +43,20 @@ def store_location(given: str | Path) -> StoreLocation:
             hint="give the path of a SQLite file, or postgresql://user@host/database",
         )
     return _checked(text)
+
+
+def _written(file: Path) -> str:
+    """What a file says: a URL with a password is on no command line then."""
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise AteError(f"--store: cannot read {file}: {reason}") from None
+    if not text:
+        raise AteError(
+            f"--store: {file} is empty", hint="it is to hold postgresql://user@host/database"
+        )
+    return text
 
 
 def _checked(text: str) -> PostgresUrl:

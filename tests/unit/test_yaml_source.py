@@ -1,7 +1,7 @@
 """Lines of keys, and text that is no configuration."""
 
 import pytest
-from atenet.agentgateway.source import Source, SourceError
+from atenet.yaml_source import Source, SourceError
 
 TEXT = """\
 # a comment
