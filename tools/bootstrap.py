@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sets up what a make target needs: `tools/bootstrap.py system venv engine demo runsc test bench`.
+"""Sets up what a make target needs: `tools/bootstrap.py system venv engine demo test bench`.
 
 Standard library only, for it is the first thing that runs on a fresh machine. Each part is skipped
 at no cost when what it is made from has not changed: a stamp holds the hash of its inputs.
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import kubernetes
 import runsc
 import toolchain
 
@@ -35,10 +36,11 @@ COMMANDS = {
     "ip": "iproute2",  # namespaces and links, by hand
     "nft": "nftables",  # actors have no way out
 }
-# What only `make test` wants: a database server that the tests start themselves, and programs that
-# fetch through the egress gateway as people's actors do.
+# What only `make test` wants: a database server and Kubernetes' store, which the tests start
+# themselves, and programs that fetch through the egress gateway as people's actors do.
 TEST_COMMANDS = {
     "curl": "curl",
+    "etcd": "etcd-server",
     "git": "git",
     "initdb": "postgresql",
     "node": "nodejs",
@@ -51,7 +53,8 @@ BENCH_COMMANDS = {
     "nginx": "nginx-light",
     "wrk": "wrk",
 }
-# These packages start a server when they are installed; the measures want the program alone.
+# These packages start a server when they are installed; tests and measures want the program alone.
+TEST_SERVICES = ("etcd",)
 BENCH_SERVICES = ("haproxy", "nginx")
 SBIN = ["/usr/local/sbin", "/usr/sbin", "/sbin"]  # not on every root's PATH
 POSTGRESQL = Path("/usr/lib/postgresql")  # Debian keeps the server's programs here, by version
@@ -208,19 +211,34 @@ def need_runsc() -> None:
         raise SetupError(str(error)) from error
 
 
+def need_kubernetes() -> None:
+    """Kubernetes' own control plane, for the tests of what runs on it."""
+    try:
+        kubernetes.ensure()
+    except kubernetes.KubernetesError as error:
+        raise SetupError(str(error)) from error
+
+
 def test() -> None:
-    """What the tests need on top: a PostgreSQL server (none is left running), programs that fetch, and runsc."""
-    system({**COMMANDS, **TEST_COMMANDS})
+    """What the tests need on top: a PostgreSQL server, Kubernetes and its store (none is left
+    running), programs that fetch, and runsc."""
+    system_without_services({**COMMANDS, **TEST_COMMANDS}, TEST_SERVICES)
     need_runsc()
+    need_kubernetes()
+
+
+def system_without_services(commands: dict[str, str], services: Sequence[str]) -> None:
+    """The same, and services that only now came are not left running."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
+    started = [name for name in services if shutil.which(name, path=path) is None]
+    system(commands)
+    if started and Path("/run/systemd/system").is_dir():
+        run(["systemctl", "disable", "--now", *started])
 
 
 def bench() -> None:
     """What the measures need on top: load generators, an origin, peers and plots."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
-    started = [name for name in BENCH_SERVICES if shutil.which(name, path=path) is None]
-    system({**COMMANDS, **BENCH_COMMANDS})
-    if started and Path("/run/systemd/system").is_dir():
-        run(["systemctl", "disable", "--now", *started])
+    system_without_services({**COMMANDS, **BENCH_COMMANDS}, BENCH_SERVICES)
     venv()
     key = digest([REQUIREMENTS / "bench.txt"], sys.version)
     stamp = VENV / ".bench.stamp"
@@ -250,6 +268,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "demo": demo,
     "gvisor": gvisor,
     "runsc": need_runsc,
+    "kubernetes": need_kubernetes,
     "test": test,
     "bench": bench,
 }

@@ -13,7 +13,10 @@ from tests.unit.tools.conftest import TOOLS
 
 def test_it_needs_nothing_but_the_standard_library() -> None:
     located = "../python/atenet/gvisor/locate.py"
-    for script in ("bootstrap.py", "runsc.py", "toolchain.py", "lint.py", located):
+    for script in (
+        *("bootstrap.py", "golang.py", "kubernetes.py", "runsc.py", "toolchain.py", "lint.py"),
+        located,
+    ):
         tree = ast.parse((TOOLS / script).read_text())
         roots = {
             name.split(".")[0]
@@ -26,7 +29,8 @@ def test_it_needs_nothing_but_the_standard_library() -> None:
                 else []
             )
         }
-        assert roots <= {*sys.stdlib_module_names, "locate", "runsc", "toolchain"}, script
+        ours = {"golang", "kubernetes", "locate", "runsc", "toolchain"}
+        assert roots <= {*sys.stdlib_module_names, *ours}, script
 
 
 def test_a_digest_follows_content_names_and_nothing_else(
