@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from atenet._engine import check_name
 from atenet.address import Address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
-from atenet.identity.spiffe import API_SERVER_NAME
+from atenet.identity.spiffe import API_SERVER_NAME, check_node
 from atenet.snapshots.opening import SNAPSHOTS_HELP
 
 __all__ = ["AteletSettings"]
@@ -51,9 +50,9 @@ class AteletSettings:
     def __post_init__(self) -> None:
         """Raises AteError naming the flag."""
         try:
-            check_name(self.node)
-        except ValueError as e:
-            raise AteError(f"--node {self.node!r}: {e}") from e
+            check_node(self.node)
+        except AteError as e:
+            raise AteError(f"--node {self.node!r}: {e.message}", hint=e.hint) from e
         if self.egress_gateway_address is not None:
             _check_gateway(self.egress_gateway_address)
 

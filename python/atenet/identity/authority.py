@@ -86,6 +86,28 @@ class Authority:
         _check_authority(found, certificate, now or datetime.now(UTC))
         return cls(name or certificate.stem, found, private)
 
+    @classmethod
+    def parse(
+        cls, content: bytes, path: Path, *, name: str, now: datetime | None = None
+    ) -> Authority:
+        """An authority whose key and certificate are one PEM that was read elsewhere.
+
+        Raises AteError, naming `path`, as `load` does.
+        """
+        private = pem.parse_key(content, path)
+        found = pem.parse_certificates(content, path)[0]
+        if found.public_key() != private.public_key():
+            raise AteError(
+                f"{path} is damaged: its key and its certificate do not belong together",
+                hint="restore it from a backup",
+            )
+        _check_authority(found, path, now or datetime.now(UTC))
+        return cls(name, found, private)
+
+    def pem(self) -> bytes:
+        """Key and certificate as one PEM, which `parse` reads."""
+        return pem.key_pem(self.key) + pem.certificate_pem(self.certificate)
+
     def save(self, certificate: Path, key: Path) -> None:
         """Writes the key first (0600), then the certificate (0644)."""
         files.write_private(key, pem.key_pem(self.key))
@@ -99,13 +121,14 @@ class Authority:
         dns: Sequence[str] = (),
         usages: Iterable[Usage],
         lifetime: timedelta = LEAF_LIFETIME,
+        backdate: timedelta = BACKDATE,
         now: datetime | None = None,
     ) -> x509.Certificate:
         """Issues a leaf with at most one URI name and any DNS names or IP literals in `dns`.
 
         `lifetime` counts from its (backdated) start; it never outlives the authority.
         """
-        start = (now or datetime.now(UTC)) - BACKDATE
+        start = (now or datetime.now(UTC)) - backdate
         end = min(start + lifetime, self.certificate.not_valid_after_utc)
         subject = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "atenet")])
         issuer_id = self.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from atenet.errors import AteError
 from atenet.identity import files, pem
-from atenet.identity.authority import Authority, Usage
+from atenet.identity.authority import LEAF_LIFETIME, Authority, Usage
 from atenet.identity.renewal import leaf_due
 
-__all__ = ["Credential", "Want", "ensure", "issue"]
+__all__ = ["Credential", "Want", "ensure", "issue", "issued_by"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,11 @@ class Credential:
     @classmethod
     def load(cls, path: Path) -> Credential:
         """Raises AteError, naming the file, when it is missing, loose, or damaged."""
-        content = files.read_private(path)
+        return cls.parse(files.read_private(path), path)
+
+    @classmethod
+    def parse(cls, content: bytes, path: Path) -> Credential:
+        """A bundle that was read elsewhere; errors name `path`. Raises AteError."""
         key = pem.parse_key(content, path)
         chain = pem.parse_certificates(content, path)
         if chain[0].public_key() != key.public_key():
@@ -64,7 +68,7 @@ class Credential:
         leaf = self.leaf
         return (
             self.want() == want
-            and _issued_by(leaf, issuer.certificate)
+            and issued_by(leaf, issuer.certificate)
             and not leaf_due(leaf.not_valid_before_utc, leaf.not_valid_after_utc, now)
         )
 
@@ -78,14 +82,28 @@ def ensure(path: Path, want: Want, issuer: Authority, *, now: datetime | None = 
     return True
 
 
-def issue(want: Want, issuer: Authority, *, now: datetime | None = None) -> bytes:
+def issue(
+    want: Want,
+    issuer: Authority,
+    *,
+    lifetime: timedelta = LEAF_LIFETIME,
+    now: datetime | None = None,
+) -> bytes:
     """A fresh key and its certificate, as the bundle's content."""
     key = ec.generate_private_key(ec.SECP256R1())
-    leaf = issuer.issue(key.public_key(), uri=want.uri, dns=want.dns, usages=want.usages, now=now)
+    leaf = issuer.issue(
+        key.public_key(),
+        uri=want.uri,
+        dns=want.dns,
+        usages=want.usages,
+        lifetime=lifetime,
+        now=now,
+    )
     return pem.key_pem(key) + pem.certificate_pem(leaf)
 
 
-def _issued_by(leaf: x509.Certificate, issuer: x509.Certificate) -> bool:
+def issued_by(leaf: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Whether this very authority signed it."""
     try:
         leaf.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature):

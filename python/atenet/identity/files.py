@@ -60,7 +60,7 @@ def locked(path: Path) -> Iterator[None]:
 
 def _refuse_loose(path: Path, fix: str) -> None:
     found = path.stat()
-    if found.st_mode & 0o077:
+    if found.st_mode & 0o077 and not _lent(found, path):
         mode = stat.S_IMODE(found.st_mode)
         raise AteError(
             f"{path} has mode {mode:04o}: other users may reach the keys in it",
@@ -71,6 +71,17 @@ def _refuse_loose(path: Path, fix: str) -> None:
             f"{path} belongs to user {found.st_uid}, not to user {os.geteuid()}",
             hint="run as the user who made it, or choose another state directory",
         )
+
+
+def _lent(found: os.stat_result, path: Path) -> bool:
+    """A file that a group of ours may read, and that was put there for us: root's, who has no other
+    way to lend it, or one on a read-only mount. So Kubernetes mounts keys into a pod with a group."""
+    if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o037:
+        return False
+    if found.st_gid not in {os.getegid(), *os.getgroups()}:
+        return False
+    by_root = found.st_uid == 0 != os.geteuid()
+    return by_root or bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 def _replace(path: Path, content: bytes, mode: int) -> None:

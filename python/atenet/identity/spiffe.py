@@ -18,6 +18,7 @@ __all__ = [
     "ROUTER_ID",
     "ROUTER_SERVER_NAME",
     "actor_id",
+    "check_node",
     "node_dns_name",
     "parse_node_dns_name",
     "parse_pod_id",
@@ -31,6 +32,10 @@ ACTORS = "substrate-actor.local"
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = re.compile(_LABEL)
+# Clusters name nodes by their host names, dots and all.
+_NODE = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# A node's name begins a DNS name, which has 253 characters at most.
+_LONGEST_NODE = 200
 _POD_ID = re.compile(rf"spiffe://cluster\.local/ns/({_LABEL})/sa/({_LABEL})")
 
 
@@ -68,14 +73,23 @@ def node_dns_name(spiffe_id: str, node: str) -> str:
     All agents share one SPIFFE id, so only this tells one node's from another's. The authority
     puts it into an agent's certificate beside the pod's own name, and into no other.
     """
-    _check("node", node)
+    check_node(node)
     return f"{node}.{pod_dns_name(spiffe_id)}"
+
+
+def check_node(node: str) -> None:
+    """A node's name, which may have dots: hosts are called so in many clusters. Raises AteError."""
+    if _NODE.fullmatch(node) is None or len(node) > _LONGEST_NODE:
+        raise AteError(
+            f"node {node!r} is not a valid name",
+            hint=f"use a host name in lower case, of at most {_LONGEST_NODE} characters",
+        )
 
 
 def parse_node_dns_name(spiffe_id: str, name: str) -> str | None:
     """The node of a name that `node_dns_name` made for this id; None for any other name."""
     node = name.removesuffix(f".{pod_dns_name(spiffe_id)}")
-    return node if node != name and _NAME.fullmatch(node) else None
+    return node if node != name and _NODE.fullmatch(node) else None
 
 
 def actor_id(atespace: str, name: str) -> str:

@@ -60,7 +60,7 @@ async def test_a_dead_worker_s_actors_are_not_another_node_s(tmp_path: Path) -> 
     [
         [_NAME],
         [_NAME, f"node-1.{_NAME}", f"node-2.{_NAME}"],
-        [_NAME, f"a.node-1.{_NAME}"],
+        [_NAME, f"a..node-1.{_NAME}"],
         [_NAME, f"-.{_NAME}"],
         [_NAME, "node-1.atelet.ate-system.pod.cluster.example"],
         [f"node-1.{spiffe.pod_dns_name(spiffe.ROUTER_ID)}"],

@@ -50,3 +50,15 @@ def test_no_id_is_made_of_a_bad_name(bad: str) -> None:
 
 def test_each_pod_id_has_its_own_dns_name() -> None:
     assert spiffe.pod_dns_name(spiffe.ATELET_ID) == "atelet.ate-system.pod.cluster.local"
+
+
+def test_nodes_may_be_called_by_their_host_names() -> None:
+    name = spiffe.node_dns_name(spiffe.ATELET_ID, "ip-10-0-0-1.ec2.internal")
+    assert name == "ip-10-0-0-1.ec2.internal.atelet.ate-system.pod.cluster.local"
+    assert spiffe.parse_node_dns_name(spiffe.ATELET_ID, name) == "ip-10-0-0-1.ec2.internal"
+
+
+@pytest.mark.parametrize("bad", ["", "A", "a..b", ".a", "a.", "-a.b", "a/b", "a." * 100 + "a"])
+def test_a_node_is_not_called_anything(bad: str) -> None:
+    with pytest.raises(AteError, match="not a valid name"):
+        spiffe.node_dns_name(spiffe.ATELET_ID, bad)

@@ -8,7 +8,7 @@ import re
 from atenet.ateapi.failure import invalid
 from atenet.ateapi.validate import fields
 from atenet.errors import AteError
-from atenet.identity.spiffe import parse_pod_id
+from atenet.identity.spiffe import check_node, parse_pod_id
 from atenet.proto import ateapi_pb2 as pb
 
 _MAX_CLASSES = 16
@@ -70,7 +70,10 @@ def _place(worker: pb.Worker) -> None:
     fields.name("worker.worker_pool", worker.worker_pool)
     fields.text("worker.worker_pod", worker.worker_pod, limit=253)
     fields.text("worker.worker_pod_uid", worker.worker_pod_uid, limit=64)
-    fields.name("worker.node_name", worker.node_name)
+    try:
+        check_node(worker.node_name)
+    except AteError as e:
+        raise invalid("worker.node_name", e.message) from e
     if not 1 <= len(worker.ips) <= 2:
         raise invalid("worker.ips", "needs one or two addresses")
     for i, address in enumerate(worker.ips):
