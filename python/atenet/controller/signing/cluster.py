@@ -35,8 +35,10 @@ def labels(**more: str) -> dict[str, str]:
 
 
 def is_missing(error: BaseException) -> bool:
-    """There is no such object, or no such kind of object."""
-    return isinstance(error, ApiError) and error.status.code == 404
+    """There is no such object, or no such kind of object: that one is told without a Status."""
+    if isinstance(error, ApiError):
+        return error.status.code == 404
+    return isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == 404
 
 
 def is_conflict(error: BaseException) -> bool:

@@ -36,7 +36,7 @@ __all__ = ["run_signing"]
 _log = logging.getLogger(__name__)
 
 # Everything is looked at this often even where no watch told of a change.
-_TRUST_SECONDS = 15.0
+_TRUST_SECONDS = 5.0
 _LEAVES_SECONDS = 30.0
 _ROTATE_SECONDS = 30.0
 _OWN_SECONDS = 60.0

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import httpx2
 from lightkube import ALL_NS, ApiError, AsyncClient
 from lightkube.generic_resource import create_namespaced_resource
 from lightkube.models.certificates_v1 import ClusterTrustBundleSpec
@@ -92,7 +93,7 @@ class Trust:
             async for pool in self._client.list(_WorkerPool, namespace=ALL_NS):
                 if pool.metadata is not None:
                     needed.add(str(pool.metadata.namespace))
-        except ApiError as e:
+        except httpx2.HTTPStatusError as e:
             if not is_missing(e):
                 raise
         return needed
