@@ -16,6 +16,11 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 SCRIPTS = {
     "ate": ("atenet.cli.main", "ate", "The people's command."),
     "atenet": ("atenet.cli.atenet", "atenet", "The dataplane's processes."),
+    "ate-controller": (
+        "atenet.controller.main",
+        "main",
+        "Looks after a Kubernetes cluster: worker pools, certificates, trust.",
+    ),
     "ateapi": ("atenet.ateapi.main", "main", "The control plane."),
     "atelet": ("atenet.atelet.main", "main", "The node agent."),
     "ateworker": ("atenet.worker.main", "main", "The worker supervisor."),

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from atenet.controller.definition import crd
 from lightkube import AsyncClient, Client
 
 from tests.support.kube_cluster import KubeCluster, kube_cluster, without_pod_certificates
@@ -32,3 +33,10 @@ async def async_admin(kube: KubeCluster) -> AsyncIterator[AsyncClient]:
     client = kube.async_client()
     yield client
     await client.close()
+
+
+@pytest.fixture(scope="module")
+def kube_with_pools(kube: KubeCluster) -> KubeCluster:
+    """It knows WorkerPools."""
+    kube.define(crd())
+    return kube

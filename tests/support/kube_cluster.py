@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from lightkube import AsyncClient, Client, KubeConfig
@@ -131,6 +132,16 @@ class KubeCluster:
         assert answer.status_code == 201, answer.text
         return self.pki.token_kubeconfig(f"{namespace}-{name}", answer.json()["status"]["token"])
 
+    def define(self, definition: Mapping[str, Any]) -> None:
+        """A CustomResourceDefinition, and until it is served."""
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        with self.http() as http:
+            answer = http.post(path, json=dict(definition))
+            assert answer.status_code == 201, answer.text
+            deadline = time.monotonic() + _START_SECONDS
+            while not _established(http, f"{path}/{definition['metadata']['name']}"):
+                assert time.monotonic() < deadline, "the resource is not served"
+
     def kill(self, name: str) -> None:
         """`kill -9` of one of its processes, e.g. kube-scheduler."""
         process = self._processes.pop(name)
@@ -221,6 +232,11 @@ def _ready(http: httpx2.Client) -> bool:
     with contextlib.suppress(httpx2.TransportError):
         return http.get("/readyz").status_code == 200
     return False
+
+
+def _established(http: httpx2.Client, path: str) -> bool:
+    conditions = (http.get(path).json().get("status") or {}).get("conditions") or []
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
+import msgspec
 from lightkube import ApiError, AsyncClient
 from lightkube.models.coordination_v1 import LeaseSpec
 from lightkube.models.core_v1 import Binding, ObjectReference
@@ -42,6 +43,8 @@ class SimulatedNodes:
     lease_seconds: float = 2.0
     labels: dict[str, str] = field(default_factory=dict)
     becomes_ready: Callable[[Pod], bool] = lambda _: True
+    # As last seen, by namespace and name.
+    pods: dict[tuple[str, str], Pod] = field(default_factory=dict)
     _alive: set[str] = field(default_factory=set)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -57,6 +60,14 @@ class SimulatedNodes:
         for number, name in enumerate(self.names):
             await self._register(name, number)
         self._tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._follow())]
+
+    def running(self) -> list[Pod]:
+        """Pods whose processes run, as far as anything of them does: on nodes that were not lost."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if pod.spec.nodeName in self._alive and pod.status and pod.status.phase == "Running"
+        ]
 
     async def lose(self, name: str) -> None:
         """It falls silent: its lease is not renewed, nothing happens to its pods."""
@@ -110,6 +121,7 @@ class SimulatedNodes:
         while True:
             with contextlib.suppress(ApiError, httpx2.TransportError):
                 listed = self.client.list(Pod, namespace="*")
+                self.pods.clear()
                 async for pod in listed:
                     self._take(pod)
                 version = listed.resourceVersion
@@ -117,13 +129,16 @@ class SimulatedNodes:
                     Pod, namespace="*", resource_version=version
                 )
                 async for kind, pod in changes:
-                    if kind in ("ADDED", "MODIFIED"):
+                    if kind == "DELETED":
+                        self.pods.pop((pod.metadata.namespace, pod.metadata.name), None)
+                    else:
                         self._take(pod)
             await asyncio.sleep(0.1)
 
     def _take(self, pod: Pod) -> None:
         """One task a pod; what changes meanwhile is seen in that task's own next look."""
         key = (pod.metadata.namespace, pod.metadata.name)
+        self.pods[key] = pod
         step = self._step(pod)
         if step is None:
             return
@@ -162,7 +177,9 @@ class SimulatedNodes:
         target = ObjectReference(kind="Node", name=node, apiVersion="v1")
         binding = Pod.Binding(metadata=metadata, target=target)
         assert isinstance(binding, Binding)
-        await self.client.create(binding, pod.metadata.name, namespace=pod.metadata.namespace)
+        # The server answers with a Status, which lightkube expects to be a Binding.
+        with contextlib.suppress(msgspec.ValidationError):
+            await self.client.create(binding, pod.metadata.name, namespace=pod.metadata.namespace)
 
     async def _run(self, pod: Pod) -> None:
         ready = self.becomes_ready(pod)

@@ -23,6 +23,11 @@ _NAME_RULE = {
     "rule": f"self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{{0,{MAX_NAME - 2}}}[a-z0-9])?$')",
     "message": f"metadata.name must be a label of at most {MAX_NAME} characters: workers are named after it",
 }
+_ACCOUNT_RULE = {
+    "rule": "self.metadata.name != 'default' || has(self.spec.serviceAccountName)",
+    "message": "a pool must not be called default without a serviceAccountName: every pod of the "
+    "namespace that names no account would have its workers' identity",
+}
 _COLUMNS = (
     ("Class", ".spec.sandboxClass", "string"),
     ("Replicas", ".spec.replicas", "integer"),
@@ -46,7 +51,7 @@ def crd() -> dict[str, Any]:
             "spec": schema_of(WorkerPoolSpec),
             "status": schema_of(WorkerPoolStatus),
         },
-        "x-kubernetes-validations": [_NAME_RULE],
+        "x-kubernetes-validations": [_NAME_RULE, _ACCOUNT_RULE],
     }
     version = {
         "name": VERSION,
@@ -114,8 +119,8 @@ def _structural(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _defaulted(node: dict[str, Any]) -> dict[str, Any]:
-    """Members' defaults only count in an object that is there."""
+    """Members' defaults only count in an object that is there; rules look at the whole of it."""
     members = node.get("properties", {})
     if node.get("type") == "object" and members and all("default" in m for m in members.values()):
-        node.setdefault("default", {})
+        node.setdefault("default", {name: member["default"] for name, member in members.items()})
     return node

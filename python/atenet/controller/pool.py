@@ -117,6 +117,11 @@ class WorkerPoolSpec(_Model):
                 f"!has(self.labels) || self.labels.all(k, self.labels[k].matches('^{_LABEL_VALUE}$'))",
                 "labels: each value must be a label's: at most 63 letters, digits, '-', '_' and '.'",
             ),
+            (
+                "!has(self.serviceAccountName) || self.serviceAccountName != 'default'",
+                "serviceAccountName must not be default: every pod of the namespace that names no "
+                "account would have the workers' identity",
+            ),
         )
     )
     replicas: int = Field(1, ge=0, le=1000, description="How many workers take actors.")

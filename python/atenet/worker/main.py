@@ -19,7 +19,6 @@ from atenet.denials.settings import DenialsSettings
 from atenet.errors import AteError
 from atenet.gvisor import find_runsc
 from atenet.identity.public_roots import public_roots
-from atenet.identity.spiffe import pod_id
 from atenet.images import ImageStore
 from atenet.pages import Page, PageServer, Query
 from atenet.proto import ateapi_pb2, ateworker_pb2_grpc
@@ -69,6 +68,8 @@ async def serve(settings: WorkerSettings, stop: daemon.Stop) -> None:
     if os.geteuid() != 0:
         raise AteError("a worker needs root", hint="start it with sudo, or as a privileged pod")
     log_to_stderr(settings.name, settings.log_level)
+    if settings.ready_file is not None:  # an earlier start's, of the same pod
+        settings.ready_file.unlink(missing_ok=True)
     # These threads live as long as the process: actors die with the thread that started them.
     threads = ThreadPoolExecutor(settings.slots + _SPARE_THREADS, thread_name_prefix="worker")
     async with AsyncExitStack() as stack:
@@ -281,13 +282,13 @@ def _record(settings: WorkerSettings, sandboxes: tuple[Sandbox, ...]) -> ateapi_
         worker_namespace=settings.namespace,
         worker_pool=settings.pool,
         worker_pod=settings.name,
-        worker_pod_uid=settings.name,
+        worker_pod_uid=settings.pod_uid or settings.name,
         ips=settings.ip,
         sandbox_class=sandboxes[0].sandbox_class,
         sandbox_classes=[sandbox.sandbox_class for sandbox in sandboxes],
         labels=settings.labels,
         epoch=new_epoch(settings.state_dir),
-        spiffe_id=pod_id(settings.namespace, settings.pool),
+        spiffe_id=settings.spiffe_id,
     )
 
 

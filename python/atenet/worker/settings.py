@@ -10,7 +10,7 @@ from atenet._engine import check_name
 from atenet.address import Address
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
-from atenet.identity.spiffe import CLI_ID, EGRESS_SERVER_NAME
+from atenet.identity.spiffe import CLI_ID, EGRESS_SERVER_NAME, pod_id
 from atenet.worker.network import check_prefix
 from atenet.worker.resolv_conf import resolver_address
 
@@ -24,7 +24,16 @@ DNS_ANSWERS = ("synthetic", "upstream")
 class WorkerSettings:
     name: str = flag("Name of this worker (its pod).")
     namespace: str = flag("Namespace of the worker; part of its SPIFFE id.", default="default")
-    pool: str = flag("Pool (ServiceAccount) of the worker; part of its SPIFFE id.", default="local")
+    pool: str = flag("Pool of the worker.", default="local")
+    service_account: str | None = flag(
+        "ServiceAccount of the worker, part of its SPIFFE id. Default: its pool's name.",
+        default=None,
+    )
+    pod_uid: str | None = flag(
+        "Uid of its pod, by which a cluster's controller knows the worker from others of its name. "
+        "Default: its name.",
+        default=None,
+    )
     listen: str = flag("Where atunnel listens for the router, host:port.", default="0.0.0.0:8443")
     ip: tuple[str, ...] = flag("Address that the router dials. Repeatable, at most two.")
     sandbox: str = flag(
@@ -140,6 +149,7 @@ class WorkerSettings:
                 check_name(getattr(self, name))
             except ValueError as e:
                 raise AteError(f"--{name} {getattr(self, name)!r}: {e}") from e
+        _ = self.spiffe_id
         check_prefix(self.net_prefix)
         if not 1 <= len(self.ip) <= 2:
             raise AteError("--ip must be given once or twice", hint="give the worker's address")
@@ -178,6 +188,13 @@ class WorkerSettings:
                 resolver_address(text)
             except ValueError as e:
                 raise AteError(f"--dns-upstream {text!r}: {e}") from e
+
+    @property
+    def spiffe_id(self) -> str:
+        try:
+            return pod_id(self.namespace, self.service_account or self.pool)
+        except AteError as e:
+            raise AteError(f"--service-account: {e.message}") from e
 
     @property
     def capacity(self) -> dict[str, int]:

@@ -41,7 +41,10 @@ def test_every_field_of_the_model_is_in_it_by_the_name_that_people_write() -> No
 
 
 def test_an_absent_member_has_its_own_defaults() -> None:
-    assert _spec()["properties"]["strategy"]["default"] == {}
+    assert _spec()["properties"]["strategy"]["default"] == {
+        "maxSurge": 1,
+        "maxUnavailable": 0,
+    }
     assert WorkerPoolSpec().strategy == Strategy(max_surge=1, max_unavailable=0)
 
 
