@@ -21,6 +21,7 @@ SCRIPTS = {
         "main",
         "Looks after a Kubernetes cluster: worker pools, certificates, trust.",
     ),
+    "ate-setup": ("atenet.setup.main", "ate_setup", "The installer on Kubernetes."),
     "ateapi": ("atenet.ateapi.main", "main", "The control plane."),
     "atelet": ("atenet.atelet.main", "main", "The node agent."),
     "ateworker": ("atenet.worker.main", "main", "The worker supervisor."),

@@ -1,0 +1,1 @@
+"""Installs atenet on Kubernetes: `ate-setup`."""

@@ -1,0 +1,5 @@
+"""`python -m atenet.setup`."""
+
+from atenet.setup.main import main
+
+main()

@@ -1,0 +1,58 @@
+"""`ate-setup`: installs atenet on Kubernetes. Each command is imported only when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from atenet import __version__
+
+__all__ = ["COMMANDS", "ate_setup", "main"]
+
+# command -> (module, its click object, one line of help); a test keeps it equal to the command's own.
+COMMANDS = {
+    "install": ("atenet.setup.commands", "install", "Install, or bring to this configuration."),
+    "manifests": ("atenet.setup.manifests", "manifests", "Print the same objects as YAML."),
+    "status": ("atenet.setup.commands", "status", "Show what runs and what stands in its way."),
+    "upgrade": (
+        "atenet.setup.commands",
+        "upgrade",
+        "Bring what is installed to this version, and to what is given.",
+    ),
+    "uninstall": ("atenet.setup.commands", "uninstall", "Remove everything."),
+}
+
+
+class _LateGroup(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(cls=_LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="ate-setup")
+def ate_setup() -> None:
+    """Install atenet on Kubernetes, look at it, upgrade it, remove it."""
+
+
+def main() -> NoReturn:
+    """Exit codes: 0 done, 1 failed, 2 bad input, 4 no API server."""
+    from atenet.cli.failure import run
+
+    sys.exit(run(ate_setup, "ate-setup"))
