@@ -8,7 +8,7 @@ CARGO  := $(PYTHON) tools/toolchain.py
 RUST   := -p atenet-engine -p atenet-net
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint fmt proto docs bench runsc setup
+.PHONY: help demo up down test lint fmt proto docs bench runsc images setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench: ## take the measures: all, or one with ONLY=P-21
 
 runsc: ## gVisor's runsc, which keeps actors' memory: built once, with Go, into a cache outside the tree
 	@$(SETUP) runsc
+
+images: ## container images of all parts, with buildah, podman or docker (IMAGE_REGISTRY, IMAGE_TAG; GVISOR=yes: with runsc)
+	@$(PYTHON) tools/images.py
 
 setup: ## only set up
 	@$(SETUP) system venv engine demo gvisor

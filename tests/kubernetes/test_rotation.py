@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from atenet.controller.signing.rotate import Rotator
 from atenet.controller.signing.rotation import Action, Pace, Stage
 from atenet.controller.signing.trust import Trust
 from atenet.identity import spiffe
+from atenet.identity.credential import issued_by
 from atenet.rpc import mtls_channel
 from atenet.sdsmint.pool import read_pool
 from cryptography import x509
@@ -30,9 +32,12 @@ from tests.support.eventually import eventually
 from tests.support.kube_identity import SYSTEM, make_pod, prepare, signing
 from tests.support.kubelet_identity import Asker, Volume, config_map, secret
 
-# Volumes are up to two seconds late, a process looks at its files about once a second.
-PACE = Pace(propagation=timedelta(seconds=6), leaf=timedelta(seconds=4))
+# How late a volume is; a process looks at its files about once a second.
+LATE = 5.0
+PACE = Pace(propagation=timedelta(seconds=LATE + 3), leaf=timedelta(seconds=4))
 POD, SERVICE = names.POD_IDENTITY, names.SERVICE_DNS
+Read = Callable[[], Awaitable[dict[str, bytes]]]
+_KEY = ec.generate_private_key(ec.SECP256R1()).public_key()
 
 
 @pytest.fixture
@@ -76,7 +81,7 @@ class Users:
                     self.uses[what] = self.uses.get(what, 0) + 1
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is what the test looks for
                     self.failures.append(f"{what}: {error!r}"[:600])
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.2)
 
         task = asyncio.create_task(always())
         try:
@@ -88,9 +93,7 @@ class Users:
 
 
 @contextlib.asynccontextmanager
-async def volume(
-    directory: Path, read: Callable[[], Awaitable[dict[str, bytes]]], late: float
-) -> AsyncIterator[Volume]:
+async def volume(directory: Path, read: Read, late: float) -> AsyncIterator[Volume]:
     found = Volume(directory, read, late)
     await found.start()
     try:
@@ -102,7 +105,8 @@ async def volume(
 @contextlib.asynccontextmanager
 async def ateapi(home: Path, identity: Volume, trust: Volume) -> AsyncIterator[str]:
     """The real program, on those files; its address."""
-    ready, home = home / "ready.json", home
+    home.mkdir()
+    ready = home / "ready.json"
     flags = {
         "--listen": "127.0.0.1:0",
         "--store": home / "ate.db",
@@ -140,54 +144,38 @@ async def test_every_authority_rotates_and_no_handshake_fails(
 
     async with contextlib.AsyncExitStack() as stack:
 
-        async def mounted(name: str, read: Callable[[], Awaitable[dict[str, bytes]]], late: float):
+        async def mounted(name: str, read: Read, late: float) -> Volume:
             return await stack.enter_async_context(volume(tmp_path / name, read, late))
 
+        # Each pair is early with one and late with the other: one shows a new signer's leaf to whoever
+        # knows it last, one an old signer's to whoever forgets it first.
+        early = await mounted("early-trust", trust, 0)
+        late = await mounted("late-trust", trust, LATE)
         wanted = {"identity.pem": POD, "serving.pem": SERVICE}
-        api_identity = await mounted("api", Renewed(asker, "api-1", wanted), 2.0)
-        router = await mounted("router", Renewed(asker, "router-1", {"identity.pem": POD}), 0.0)
-        api_trust = await mounted("api-trust", trust, 0.0)
-        router_trust = await mounted("router-trust", trust, 2.0)
-        address = await stack.enter_async_context(ateapi(tmp_path, api_identity, api_trust))
+        for number, (behind, bundle) in enumerate([(0.0, late), (LATE, early)]):
+            home = tmp_path / f"ateapi-{number}"
+            api = await mounted(f"api-{number}", Renewed(asker, "api-1", wanted), behind)
+            address = await stack.enter_async_context(ateapi(home, api, bundle))
+            for other, (lag, known) in enumerate([(0.0, late), (LATE, early)]):
+                renewed = Renewed(asker, "router-1", {"identity.pem": POD})
+                router = await mounted(f"router-{number}-{other}", renewed, lag)
+                call = partial(_call, address, router, known)
+                await stack.enter_async_context(users.using(f"ateapi {number} {other}", call))
+            actors = secret(client, names.authority_secret("actor-identity"), SYSTEM)
+            key = await mounted(f"actor-{number}", actors, behind)
+            mint = CertificateMint(key / "current.pem", key / "current.pem")
+            actor = partial(_mint, mint, bundle)
+            await stack.enter_async_context(users.using(f"actors {number}", actor))
+            opened = secret(client, names.authority_secret("interception"), SYSTEM)
+            key = await mounted(f"tls-{number}", opened, behind)
+            opening = partial(_intercept, key / "current.pem", bundle)
+            await stack.enter_async_context(users.using(f"interception {number}", opening))
 
-        async def call() -> None:
-            """A connection of its own each time."""
-            async with mtls_channel(
-                address,
-                credential=router / "identity.pem",
-                roots=router_trust / "service-dns.pem",
-                server_name=spiffe.API_SERVER_NAME,
-            ) as channel:
-                stub = health_pb2_grpc.HealthStub(channel)
-                answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=5)
-                assert answer.status == health_pb2.HealthCheckResponse.SERVING
-
-        actor_key = await mounted(
-            "actor", secret(client, names.authority_secret("actor-identity"), SYSTEM), 1.5
-        )
-        tls_key = await mounted(
-            "tls", secret(client, names.authority_secret("interception"), SYSTEM), 1.5
-        )
-        mint = CertificateMint(actor_key / "current.pem", actor_key / "current.pem")
-        key = ec.generate_private_key(ec.SECP256R1()).public_key()
-
-        async def actor() -> None:
-            (der,) = mint.issue(key, spiffe.worker_for_actor_id("team", "one"))
-            _verified(x509.load_der_x509_certificate(der), router_trust, "actor-identity")
-
-        async def intercepted() -> None:
-            signer = read_pool([tls_key / "current.pem"])
-            known = _bundle(router_trust, "interception")
-            assert signer.certificate in known, "a minter nobody trusts yet, or no longer"
-
-        for what, use in (("ateapi", call), ("actors", actor), ("interception", intercepted)):
-            await stack.enter_async_context(users.using(what, use))
-
-        rotations = [rotate(client, name, pace=PACE) for name in names.ALL_AUTHORITIES]
+        rotations = [rotate(client, name, pace=PACE, every=0.2) for name in names.ALL_AUTHORITIES]
         over = await asyncio.gather(*rotations)
         # Whatever the last stage broke shows in what is used after it.
         counts = dict(users.uses)
-        await eventually(lambda: all(users.uses[k] > n + 20 for k, n in counts.items()))
+        await eventually(lambda: all(users.uses[k] > n + 5 for k, n in counts.items()))
 
     assert not users.failures, users.failures[:5]
     assert all(n > 50 for n in users.uses.values()), users.uses
@@ -196,6 +184,32 @@ async def test_every_authority_rotates_and_no_handshake_fails(
     for name in names.ALL_AUTHORITIES:
         assert len(after[name]) == 1
         assert not set(after[name]) & set(before[name]), f"{name} is as it was"
+
+
+async def _call(address: str, identity: Volume, trust: Volume) -> None:
+    """A connection of its own each time."""
+    async with mtls_channel(
+        address,
+        credential=identity / "identity.pem",
+        roots=trust / "service-dns.pem",
+        server_name=spiffe.API_SERVER_NAME,
+    ) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=5)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def _mint(mint: CertificateMint, trust: Volume) -> None:
+    (der,) = mint.issue(_KEY, spiffe.worker_for_actor_id("team", "one"))
+    leaf = x509.load_der_x509_certificate(der)
+    known = _bundle(trust, names.ACTOR_IDENTITY)
+    assert any(issued_by(leaf, each) for each in known), "signed by nobody in the bundle"
+
+
+async def _intercept(key: Path, trust: Volume) -> None:
+    signer = read_pool([key])
+    known = _bundle(trust, names.INTERCEPTION)
+    assert signer.certificate in known, "a minter nobody trusts yet, or no longer"
 
 
 async def test_a_rotation_that_is_cut_short_anywhere_goes_on(client: AsyncClient) -> None:
@@ -236,7 +250,7 @@ async def test_two_who_rotate_at_once_rotate_once(client: AsyncClient) -> None:
     assert seen == [before, after]
 
 
-async def _readable(read: Callable[[], Awaitable[dict[str, bytes]]]) -> bool:
+async def _readable(read: Read) -> bool:
     try:
         return bool(await read())
     except Exception:  # noqa: BLE001 - not there yet
@@ -245,11 +259,3 @@ async def _readable(read: Callable[[], Awaitable[dict[str, bytes]]]) -> bool:
 
 def _bundle(volume: Volume, name: str) -> tuple[x509.Certificate, ...]:
     return parse_bundle((volume / names.trust_key(name)).read_text(), name)
-
-
-def _verified(leaf: x509.Certificate, volume: Volume, name: str) -> None:
-    for authority in _bundle(volume, name):
-        with contextlib.suppress(Exception):
-            leaf.verify_directly_issued_by(authority)
-            return
-    raise AssertionError(f"nobody in the bundle {name} signed this leaf")

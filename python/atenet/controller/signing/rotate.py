@@ -22,8 +22,6 @@ __all__ = ["Rotator", "rotate"]
 
 _log = logging.getLogger(__name__)
 
-_LOOK_AGAIN = 2.0
-
 Stale = Callable[[str, x509.Certificate, datetime], Awaitable[int | None]]
 
 
@@ -127,15 +125,16 @@ async def rotate(
     pace: Pace | None = None,
     report: Callable[[Step], None] = lambda _: None,
     wait: bool = True,
-    rotator: Rotator | None = None,
+    every: float = 2.0,
 ) -> Step:
     """Begins a rotation, or goes on with the one under way, until it is over.
 
-    `report` is told each step. With `wait` false it ends where there is something to wait for. Safe to
-    cut short anywhere and to run again. Raises AteError or one of UNREACHABLE.
+    `report` is told each step. With `wait` false it ends where there is something to wait for, else it
+    looks again `every` so many seconds. Safe to cut short anywhere and to run again. Raises AteError or
+    one of UNREACHABLE.
     """
     names.check_authority_name(name)
-    rotator = rotator or Rotator(Keeper(client, namespace), Trust(client, namespace))
+    rotator = Rotator(Keeper(client, namespace), Trust(client, namespace))
     begin = True
     while True:
         taken = await rotator.advance(name, begin=begin, pace=pace)
@@ -144,4 +143,4 @@ async def rotate(
         if taken.action is Action.NONE:
             if not wait or (taken.stage is Stage.REST and not taken.waiting_for):
                 return taken
-            await asyncio.sleep(_LOOK_AGAIN)
+            await asyncio.sleep(every)

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Builds the images of deploy/images: `make images`, with buildah, podman or docker, whichever is there.
+
+Standard library only. IMAGE_REGISTRY and IMAGE_TAG say what they are called, IMAGE_BUILDER which
+program builds; GVISOR=yes puts runsc into those that run actors; PYTHON_IMAGE, RUST_IMAGE and
+GO_IMAGE are the bases, where a mirror has them under other names, or by digest. A builder's own
+cache keeps what has not changed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "deploy" / "images"
+BASE = "base"
+BUILDERS = ("buildah", "podman", "docker")
+# Settings that Containerfiles declare, by the same names.
+ARGUMENTS = ("PYTHON_IMAGE", "RUST_IMAGE", "GO_IMAGE", "GVISOR")
+
+
+class ImagesError(Exception):
+    """Nothing can be built; the text says what to do."""
+
+
+def names() -> list[str]:
+    """The base first: all others are made from it."""
+    found = sorted(path.name.removesuffix(".Containerfile") for path in IMAGES.iterdir())
+    return [BASE, *(name for name in found if name != BASE)]
+
+
+def version() -> str:
+    """The product's own, as pyproject.toml has it."""
+    found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert found, "pyproject.toml has no version"
+    return found[1]
+
+
+def builder(environment: Mapping[str, str]) -> str:
+    """The program that builds. Raises ImagesError."""
+    wanted = environment.get("IMAGE_BUILDER")
+    for name in [wanted] if wanted else BUILDERS:
+        program = shutil.which(name, path=environment.get("PATH"))
+        if program is not None and _works(program, environment):
+            return program
+    looked = f"IMAGE_BUILDER={wanted}" if wanted else ", ".join(BUILDERS)
+    raise ImagesError(
+        f"no image builder works here (looked for {looked})\n"
+        "hint: install buildah, or start the daemon of docker, then run the same command again"
+    )
+
+
+def _works(program: str, environment: Mapping[str, str]) -> bool:
+    """A docker without its daemon is none."""
+    words = [program, "info"]
+    return (
+        subprocess.run(words, capture_output=True, env=dict(environment), check=False).returncode
+        == 0
+    )
+
+
+def commands(program: str, environment: Mapping[str, str]) -> list[list[str]]:
+    """One build an image, in order. Pure."""
+    registry = environment.get("IMAGE_REGISTRY") or "localhost/atenet"
+    tag = environment.get("IMAGE_TAG") or version()
+    return [_command(program, environment, name, registry, tag) for name in names()]
+
+
+def _command(
+    program: str, environment: Mapping[str, str], name: str, registry: str, tag: str
+) -> list[str]:
+    file = IMAGES / f"{name}.Containerfile"
+    declared = re.findall(r"^ARG (\w+)", file.read_text(), re.MULTILINE)
+    given = {each: environment[each] for each in ARGUMENTS if environment.get(each)}
+    given["BASE"] = f"{registry}/{BASE}:{tag}"
+    words = [program, "build", "--file", str(file), "--tag", f"{registry}/{name}:{tag}"]
+    if Path(program).name != "docker":
+        words += ["--layers"]  # the others keep none unless told
+    for argument, value in given.items():
+        if argument in declared:
+            words += ["--build-arg", f"{argument}={value}"]
+    return [*words, str(ROOT)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`--print` shows the commands alone."""
+    try:
+        if "--print" in arguments:
+            for words in commands("buildah", os.environ):
+                print(" ".join(words))
+            return 0
+        for words in commands(builder(os.environ), os.environ):
+            print(f"==> {words[words.index('--tag') + 1]}", flush=True)
+            if subprocess.run(words, check=False).returncode:
+                raise ImagesError(f"`{' '.join(words)}` failed; its output is above")
+    except ImagesError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
