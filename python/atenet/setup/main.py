@@ -22,6 +22,11 @@ COMMANDS = {
         "upgrade",
         "Bring what is installed to this version, and to what is given.",
     ),
+    "rotate-ca": (
+        "atenet.setup.rotate_ca",
+        "rotate_ca",
+        "Rotate a certificate authority while everything runs.",
+    ),
     "uninstall": ("atenet.setup.commands", "uninstall", "Remove everything."),
 }
 
