@@ -12,10 +12,10 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from atenet import logs
-from atenet.errors import AteError
+from atenet.errors import AteError, of_system
 
 __all__ = ["Stop", "announce_ready", "only_one", "run"]
 
@@ -27,13 +27,18 @@ Stop = asyncio.Event
 def run(process: str, level: str, serve: Callable[[Stop], Awaitable[None]]) -> None:
     """Runs `serve(stop)` until it returns; SIGTERM and SIGINT set `stop`.
 
-    An AteError ends the process with two lines on stderr and exit code 1.
+    An AteError, or what the operating system refuses, ends the process with two lines on stderr and
+    exit code 1.
     """
     try:
         logs.configure(process, level)
-        asyncio.run(_serve(serve))
     except ValueError as e:
         _fail(AteError(f"--log-level: {e}"))
+    try:
+        asyncio.run(_serve(serve))
+    except OSError as e:
+        _log.exception("cannot run")
+        _fail(of_system(e))
     except AteError as e:
         _log.error("cannot run", extra={"error": e.message, "hint": e.hint})
         _fail(e)
@@ -83,6 +88,6 @@ async def _serve(serve: Callable[[Stop], Awaitable[None]]) -> None:
     await serve(stop)
 
 
-def _fail(error: AteError) -> None:
+def _fail(error: AteError) -> NoReturn:
     print(f"error: {error}", file=sys.stderr)  # noqa: T201 - for the person who started it
     sys.exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AteError"]
+__all__ = ["AteError", "of_system"]
 
 
 class AteError(Exception):
@@ -19,3 +19,13 @@ class AteError(Exception):
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+
+def of_system(error: OSError) -> AteError:
+    """What the operating system refused, with the file that it was about."""
+    what = error.strerror or str(error) or type(error).__name__
+    file = error.filename2 or error.filename
+    return AteError(
+        f"{file}: {what}" if file else what,
+        hint="move it away if it is not what belongs there" if file else None,
+    )

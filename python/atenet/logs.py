@@ -8,7 +8,9 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["configure"]
+__all__ = ["LEVELS", "configure"]
+
+LEVELS = ("debug", "info", "warning", "error")
 
 # What every LogRecord carries; anything else came in through `extra` and is a field of the line.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -17,18 +19,17 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 def configure(process: str, level: str = "info") -> None:
     """Sets up the root logger once, at process start.
 
-    `level`: debug, info, warning or error. Raises ValueError for another word. Fields go in
+    `level`: one of LEVELS. Raises ValueError for another word. Fields go in
     `extra`: `log.info("actor resumed", extra={"atespace": "team-a"})`. Never log secrets,
     header values or query strings.
     """
-    numeric = logging.getLevelNamesMapping().get(level.upper())
-    if numeric is None:
-        raise ValueError(f"log level {level!r} is not one of debug, info, warning, error")
+    if level.lower() not in LEVELS:
+        raise ValueError(f"log level {level!r} is not one of {', '.join(LEVELS)}")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines(process))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(numeric)
+    root.setLevel(level.upper())
 
 
 class _JsonLines(logging.Formatter):

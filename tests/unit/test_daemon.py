@@ -40,6 +40,22 @@ def test_an_unknown_level_is_named() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_what_is_wrong_with_a_value_is_not_said_of_the_level() -> None:
+    done = run("raise ValueError('of something else')")
+    assert done.returncode == 1
+    assert "ValueError: of something else" in done.stderr
+    assert "--log-level" not in done.stderr
+
+
+def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
+    done = run(f"os.unlink({str(tmp_path)!r})")
+    assert done.returncode == 1
+    logged, *said = done.stderr.splitlines()
+    assert "IsADirectoryError" in json.loads(logged)["exception"]
+    assert said[0] == f"error: {tmp_path}: Is a directory"
+    assert said[1].startswith("hint: ")
+
+
 def test_the_ready_file_appears_whole(tmp_path: Path) -> None:
     announce_ready(tmp_path / "ready", {"grpc": "127.0.0.1:1"})
     assert json.loads((tmp_path / "ready").read_text()) == {"grpc": "127.0.0.1:1"}

@@ -10,6 +10,7 @@ import click
 
 from atenet.cli.home import home_option
 from atenet.cli.output import working
+from atenet.errors import of_system
 from atenet.flags import options_for
 from atenet.local.layout import Layout
 from atenet.local.settings import LocalSettings
@@ -46,7 +47,7 @@ def up(settings: LocalSettings, home: Path, foreground: bool) -> None:
             else:
                 waiting[event["name"]] = event["state"]
                 left = [name for name, state in waiting.items() if state != "ready"]
-                say(f"waiting for {', '.join(left)}" if left else "starting the system")
+                say(f"waiting for {', '.join(left)}" if left else "all serve")
     _welcome(system.layout, ready)
 
 
@@ -60,7 +61,10 @@ def _in_front(home: Path, settings: LocalSettings) -> None:
         if event["event"] == "ready":
             _welcome(Layout(home), event)
 
-    asyncio.run(Supervisor(home, settings, report).run())
+    try:
+        asyncio.run(Supervisor(home, settings, report).run())
+    except OSError as error:
+        raise of_system(error) from error
 
 
 def _welcome(layout: Layout, ready: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import click
 
 from atenet import logs
-from atenet.errors import AteError
+from atenet.errors import AteError, of_system
 from atenet.local.settings import LocalSettings
 from atenet.local.supervisor import Supervisor
 
@@ -31,8 +32,11 @@ def main(home: Path, settings: str, report_fd: int) -> None:
         wanted = LocalSettings.from_json(json.loads(settings))
         logs.configure("supervisor", wanted.log_level)
         asyncio.run(Supervisor(home, wanted, report).run())
-    except AteError as error:
-        report({"event": "error", "message": error.message, "hint": error.hint})
+    except (AteError, OSError) as error:
+        told = error if isinstance(error, AteError) else of_system(error)
+        if told is not error:
+            logging.getLogger(__name__).exception("cannot run")
+        report({"event": "error", "message": told.message, "hint": told.hint})
         sys.exit(1)
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from atenet.errors import AteError, of_system
 from atenet.local.processes import ProcessSpec
 from atenet.local.restart import RestartState, after_exit, after_ready
 
@@ -21,7 +22,7 @@ __all__ = ["Child", "ChildState"]
 
 log = logging.getLogger(__name__)
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0  # eight of them start at once, on a machine that may be busy
 _LOOK_SECONDS = 0.01  # the ready file appears once in a process's life
 _LOG_BYTES = 16 * 1024 * 1024
 
@@ -51,6 +52,7 @@ class Child:
         self.state = ChildState.STARTING
         self.past = RestartState()
         self.last_exit: int | None = None
+        self.problem: AteError | None = None  # why it did not start, where its log cannot tell
         self.log_file = log_file
         self._ready_file = ready_file
         self._environment = dict(environment)
@@ -59,6 +61,7 @@ class Child:
         self._started = 0.0
         self._stop = asyncio.Event()
         self._reported: dict[str, str] = {}
+        self._log_start = 0
 
     @property
     def pid(self) -> int | None:
@@ -113,17 +116,24 @@ class Child:
             await process.wait()
 
     def last_words(self, lines: int = 5) -> list[str]:
-        """The end of its log."""
+        """The end of what its last life has logged."""
         with suppress(OSError), self.log_file.open("rb") as file:
-            file.seek(max(0, self.log_file.stat().st_size - 8192))
+            file.seek(max(self._log_start, self.log_file.stat().st_size - 8192))
             return file.read().decode(errors="replace").splitlines()[-lines:]
         return []
 
     async def _live(self) -> bool:
         """One life, from exec to exit. Returns whether it got ready."""
-        self._ready_file.unlink(missing_ok=True)
         self._started = time.monotonic()
-        self._process = process = await self._spawn()
+        try:
+            self._ready_file.unlink(missing_ok=True)
+            self._process = process = await self._spawn()
+        except OSError as error:
+            # Tried again as after an exit: a full disk may have room by then.
+            self.problem = of_system(error)
+            log.error("not started", extra={"child": self.spec.name, "error": self.problem.message})
+            return False
+        self.problem = None
         self._enter(ChildState.STARTING)
         watch = asyncio.create_task(self._watch_ready(process))
         self.last_exit = await process.wait()
@@ -136,6 +146,7 @@ class Child:
     async def _spawn(self) -> asyncio.subprocess.Process:
         _rotate(self.log_file)
         with self.log_file.open("ab") as output:
+            self._log_start = output.tell()
             return await asyncio.create_subprocess_exec(
                 *_dying_with_us(),
                 *self.spec.argv,
@@ -151,6 +162,10 @@ class Child:
         while not self._ready_file.exists():
             if time.monotonic() > deadline:
                 log.error("not ready in time", extra={"child": self.spec.name})
+                self.problem = AteError(
+                    f"it does not serve after {START_SECONDS:g} s",
+                    hint=f"its log is {self.log_file}",
+                )
                 _signal(process, signal.SIGKILL)
                 return False
             await asyncio.sleep(_LOOK_SECONDS)

@@ -18,7 +18,11 @@ def write_atomically(path: Path, text: str) -> None:
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
-    scratch.rename(path)
+    try:
+        scratch.rename(path)
+    except OSError:
+        scratch.unlink()
+        raise
 
 
 def read_record(path: Path) -> dict[str, Any] | None:

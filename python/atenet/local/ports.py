@@ -35,7 +35,8 @@ def settle(settings: LocalSettings) -> LocalSettings:
             chosen[name] = _free_port(settings.address, taken)
             taken.add(chosen[name])
     for number in range(1, settings.workers + 1):
-        _check_free("--worker-network", settings.worker_address(number), settings.tunnel_port)
+        for port in (settings.tunnel_port, chosen["denials_port"]):
+            _check_free("--worker-network", settings.worker_address(number), port)
     return dataclasses.replace(settings, **chosen)
 
 

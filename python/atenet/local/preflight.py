@@ -71,6 +71,7 @@ def prepare_home(layout: Layout) -> None:
                 f"cannot make {directory}: {error.strerror}", hint="choose another --home"
             ) from error
     _check_owner(layout.home)
+    _check_store(layout)
 
 
 def _check_owner(home: Path) -> None:
@@ -83,3 +84,15 @@ def _check_owner(home: Path) -> None:
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise AteError(f"state directory {home} is writable by others", hint=f"chmod go-w {home}")
+
+
+def _check_store(layout: Layout) -> None:
+    """A new store in the place of a lost one would know nothing of the actors that sleep here."""
+    parts = (layout.store, layout.store.with_name(f"{layout.store.name}-wal"))
+    if any(part.exists() and (part.is_dir() or part.stat().st_size) for part in parts):
+        return
+    if any(layout.snapshots.iterdir()):
+        raise AteError(
+            f"the store {layout.store} is missing or empty, but {layout.snapshots} has actors' snapshots",
+            hint="restore it from a backup, or move the snapshots away to start without these actors",
+        )

@@ -10,6 +10,7 @@ from typing import Any
 from atenet.address import loopback_ipv4, numeric_address
 from atenet.errors import AteError
 from atenet.flags import flag, flag_name, seconds
+from atenet.logs import LEVELS
 
 __all__ = ["DATAPLANES", "LocalSettings"]
 
@@ -99,7 +100,7 @@ class LocalSettings:
     def ports(self) -> tuple[str, ...]:
         """The names of the ports on --address that this system uses."""
         return tuple(
-            name for name in PORTS if self.dataplane != "envoy" or name not in _PLAIN_PORTS
+            name for name in PORTS if self.dataplane != "envoy" or name not in _NATIVE_PORTS
         )
 
     def worker_address(self, number: int) -> str:
@@ -118,11 +119,16 @@ class LocalSettings:
                 f"--sandbox: {self.sandbox!r} is not one of {', '.join(SANDBOXES)}",
                 hint="leave it out: auto takes the best that is here",
             )
+        if self.log_level.lower() not in LEVELS:
+            raise AteError(
+                f"--log-level: {self.log_level!r} is not one of {', '.join(LEVELS)}",
+                hint="leave it out for info",
+            )
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise AteError(
-                    f"{flag_name(name)}: {value} is out of range",
+                    f"{flag_name(name)}: {value:g} is out of range",
                     hint=f"use a value from {low} to {high}",
                 )
         _check_loopback("--address", self.address)
@@ -162,6 +168,12 @@ class LocalSettings:
                 f"{name}: {network} has no room for {self.workers} workers",
                 hint="give a larger network (a /24 holds 254), or fewer workers",
             )
+        for number in range(1, self.workers + 1):
+            if self.worker_address(number) == self.address:
+                raise AteError(
+                    f"--address: {self.address} is worker-{number}'s",
+                    hint=f"give an address outside {network}, or another {name}",
+                )
 
     def _check_egress(self) -> None:
         for server in self.egress_name_server:
@@ -184,6 +196,11 @@ class LocalSettings:
                 f"--egress-origin-roots: {roots} is not the absolute path of a file",
                 hint="give a PEM file of authorities",
             )
+        if roots is not None and _CERTIFICATE not in roots.read_bytes():
+            raise AteError(
+                f"--egress-origin-roots: {roots} holds no certificate",
+                hint="give a PEM file of authorities",
+            )
 
     def _check_host_paths(self) -> None:
         for path in self.allow_host_path:
@@ -203,8 +220,14 @@ class LocalSettings:
                     hint="every port needs a number of its own; 0 picks a free one",
                 )
             seen[port] = name
+        if self.tunnel_port == self.denials_port:
+            raise AteError(
+                f"--tunnel-port: {self.tunnel_port} is also --denials-port, which workers serve too",
+                hint="every port needs a number of its own",
+            )
 
 
+_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 SANDBOXES = ("auto", "gvisor", "process")
 DATAPLANES = ("envoy", "agentgateway")
 
@@ -228,7 +251,7 @@ PORTS = (
 )
 
 # What only the native dataplane serves.
-_PLAIN_PORTS = ("http_port", "connect_port", "readiness_port")
+_NATIVE_PORTS = ("http_port", "connect_port", "readiness_port", "egress_readiness_port")
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
     ("workers", 1, 200),

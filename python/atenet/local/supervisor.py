@@ -139,7 +139,7 @@ class Supervisor:
         while not all(child.state is ChildState.READY for child in self._children):
             ended = next((c for c in self._children if c.past.restarts), None)
             if ended is not None:
-                raise AteError(_why(ended), hint=f"its log is {ended.log_file}")
+                raise _why(ended)
             if self._stopping.is_set():
                 return
             await self._next_change()
@@ -201,11 +201,16 @@ class Supervisor:
             task.cancel()
 
 
-def _why(child: Child) -> str:
+def _why(child: Child) -> AteError:
     """`ateapi ended with 1 before it served: <its last words>`."""
+    if (problem := child.problem) is not None:
+        return AteError(f"cannot start {child.spec.name}: {problem.message}", hint=problem.hint)
     words = [_message(line) for line in child.last_words()]
     said = f":\n  {chr(10).join(words).replace(chr(10), chr(10) + '  ')}" if words else ""
-    return f"{child.spec.name} ended with {child.last_exit} before the system was up{said}"
+    return AteError(
+        f"{child.spec.name} ended with {child.last_exit} before the system was up{said}",
+        hint=f"its log is {child.log_file}",
+    )
 
 
 def _message(line: str) -> str:

@@ -77,6 +77,38 @@ async def test_what_never_gets_ready_is_given_up_with_its_last_words(
     assert (child.last_exit, child.last_words(1)) == (3, ["no luck"])
 
 
+async def test_its_last_words_are_not_those_of_an_earlier_run(
+    make: Callable[..., Child], tmp_path: Path
+) -> None:
+    (tmp_path / "it.log").write_text("what another run had to say\n")
+    child = make("print('no luck'); raise SystemExit(3)")
+    await asyncio.wait_for(child.run(), 60)
+    assert child.last_words() == ["no luck"]
+
+
+@pytest.mark.parametrize("name", ["it.log", "ready"])
+async def test_what_cannot_be_started_says_which_file_is_in_the_way(
+    make: Callable[..., Child], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    child = make(SERVES)
+    await asyncio.wait_for(child.run(), 60)
+    assert child.state is ChildState.FAILED
+    assert child.problem is not None
+    assert child.problem.message == f"{tmp_path / name}: Is a directory"
+
+
+async def test_what_does_not_serve_in_time_is_ended_and_told_so(
+    make: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atenet.local.child.START_SECONDS", 0.05)
+    child = make("import signal; signal.pause()")
+    await asyncio.wait_for(child.run(), 60)
+    assert (child.state, child.last_exit) == (ChildState.FAILED, -signal.SIGKILL)
+    assert child.problem is not None
+    assert "does not serve after 0.05 s" in child.problem.message
+
+
 async def test_what_ignores_the_request_to_stop_is_killed(make: Callable[..., Child]) -> None:
     child = make(STUBBORN, stop_seconds=0.2)
     running = asyncio.create_task(child.run())

@@ -31,6 +31,13 @@ def test_a_taken_worker_address_is_named_too() -> None:
         settle(given)
 
 
+def test_a_taken_port_of_a_worker_beside_its_tunnel_is_named_too() -> None:
+    given = beside_others(LocalSettings())
+    taken = socket.create_server((given.worker_address(2), given.denials_port))
+    with taken, pytest.raises(AteError, match=r"--worker-network: .*\.2:7448 is taken"):
+        settle(given)
+
+
 def test_zero_becomes_distinct_ports_below_the_ephemeral_range() -> None:
     settled = settle(LocalSettings(dataplane="agentgateway", **FREE))
     ports = [getattr(settled, name) for name in settled.ports]

@@ -43,6 +43,23 @@ def test_a_home_that_others_may_write_is_refused(tmp_path: Path) -> None:
     assert "chmod" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("store", [None, b""])
+def test_a_store_that_is_lost_while_actors_sleep_is_not_replaced_by_a_new_one(
+    tmp_path: Path, store: bytes | None
+) -> None:
+    layout = Layout(tmp_path / "home")
+    prepare_home(layout)
+    if store is not None:
+        layout.store.write_bytes(store)
+    (layout.snapshots / "demo").mkdir()
+    with pytest.raises(AteError, match=r"ate\.db is missing or empty") as caught:
+        prepare_home(layout)
+    assert "backup" in str(caught.value.hint)
+    # What was committed last may be in the log beside it alone.
+    layout.store.with_name("ate.db-wal").write_bytes(b"pages")
+    prepare_home(layout)
+
+
 @pytest.mark.usefixtures("root")
 def test_a_home_of_someone_else_is_refused(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "home")

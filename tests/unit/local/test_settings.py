@@ -34,7 +34,10 @@ def test_the_defaults_are_what_the_documents_say() -> None:
         ({"worker_network": "127.1.0.0/30", "workers": 3}, "--worker-network"),
         ({"https_port": 9000, "connect_tls_port": 9000}, "--connect-tls-port"),
         ({"https_port": 9000, "http_port": 9000, "dataplane": "agentgateway"}, "--http-port"),
+        ({"tunnel_port": 7448}, "--tunnel-port"),
+        ({"address": "127.1.0.2"}, "--address"),
         ({"dataplane": "nginx"}, "--dataplane"),
+        ({"log_level": "loud"}, "--log-level"),
         ({"allow_host_path": (Path("/does/not/exist"),)}, "--allow-host-path"),
         ({"allow_host_path": (Path(),)}, "--allow-host-path"),
         ({"park_budget": 0.0}, "--park-budget"),
@@ -43,6 +46,7 @@ def test_the_defaults_are_what_the_documents_say() -> None:
         ({"egress_allow_cidr": ("10.0.0.1/8",)}, "--egress-allow-cidr"),
         ({"egress_origin_roots": Path("/does/not/exist")}, "--egress-origin-roots"),
         ({"egress_origin_roots": Path("relative.pem")}, "--egress-origin-roots"),
+        ({"egress_origin_roots": Path("/etc/passwd")}, "--egress-origin-roots"),
     ],
 )
 def test_what_cannot_be_is_named_by_its_flag_with_a_hint(wrong: dict[str, Any], flag: str) -> None:
@@ -54,7 +58,7 @@ def test_what_cannot_be_is_named_by_its_flag_with_a_hint(wrong: dict[str, Any], 
 
 def test_a_port_that_the_dataplane_does_not_serve_is_nobodys() -> None:
     given = LocalSettings(https_port=9000, http_port=9000)
-    assert "http_port" not in given.ports
+    assert not {"http_port", "readiness_port", "egress_readiness_port"} & set(given.ports)
     assert set(LocalSettings(dataplane="agentgateway").ports) == set(PORTS)
 
 
@@ -64,7 +68,7 @@ def test_any_number_of_ports_may_be_free_ones() -> None:
 
 def test_settings_survive_the_way_to_the_supervisor(tmp_path: Path) -> None:
     roots = tmp_path / "roots.pem"
-    roots.touch()
+    roots.write_text("-----BEGIN CERTIFICATE-----\n")
     given = LocalSettings(
         workers=3,
         allow_host_path=(tmp_path,),
