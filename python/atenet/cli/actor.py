@@ -11,10 +11,10 @@ import click
 import grpc
 from google.protobuf.json_format import MessageToDict
 
-from atenet.cli.control import DEADLINE_SECONDS, control, paged
+from atenet.cli.control import DEADLINE_SECONDS, asking, paged
 from atenet.cli.failure import BadInput
 from atenet.cli.home import home_option
-from atenet.cli.output import age, output_option, show, working
+from atenet.cli.output import age, output_option, show
 from atenet.cli.refs import NAME, REF
 from atenet.errors import AteError
 from atenet.proto import ateapi_pb2 as pb
@@ -41,12 +41,17 @@ def create(
 ) -> None:
     """Create an actor. It sleeps until a request names it."""
     source = template if "/" in template else f"{actor.atespace}/{template}"
+    try:
+        wanted_template = REF.convert(source, None, None)
+    except click.BadParameter as error:
+        raise BadInput(f"--template: {error.message}", hint="`ate template list`") from error
     wanted = pb.Actor(
         metadata=pb.ResourceMetadata(atespace=actor.atespace, name=actor.name),
-        actor_template=REF.convert(source, None, None),
+        actor_template=wanted_template,
         worker_selector=pb.Selector(match_labels=dict(map(_label, selector))),
     )
-    with control(home) as stub:
+    first = "`ate atespace list` and `ate template list` show what there is"
+    with asking(home, refused=first) as stub:
         made = stub.CreateActor(pb.CreateActorRequest(actor=wanted), timeout=DEADLINE_SECONDS)
     if output == "json":
         _show(output, [made])
@@ -60,7 +65,7 @@ def create(
 @output_option
 def get(actor: pb.ObjectRef, home: Path, output: str) -> None:
     """Show one actor."""
-    with control(home) as stub:
+    with asking(home) as stub:
         found = stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
     _show(output, [found])
     if output == "table" and found.status.crash.message:
@@ -74,7 +79,7 @@ def get(actor: pb.ObjectRef, home: Path, output: str) -> None:
 def list_(atespace: str | None, home: Path, output: str) -> None:
     """List actors: all, or one atespace's."""
     request = pb.ListActorsRequest(atespace=atespace or "")
-    with control(home) as stub:
+    with asking(home) as stub:
         found = list(paged(stub.ListActors, request, "actors"))
     _show(output, found, many=True)
 
@@ -86,7 +91,8 @@ def list_(atespace: str | None, home: Path, output: str) -> None:
 def delete(actor: pb.ObjectRef, force: bool, home: Path) -> None:
     """Delete an actor and its snapshots."""
     request = pb.DeleteActorRequest(actor=actor, any_state=force)
-    with control(home) as stub, working(f"deleting {_name(actor)}"):
+    awake = f"`ate actor suspend {_name(actor)}`, or --force"
+    with asking(home, f"deleting {_name(actor)}", refused=awake) as stub:
         stub.DeleteActor(request, timeout=DEADLINE_SECONDS)
     click.echo(f"actor {_name(actor)} deleted")
 
@@ -97,7 +103,7 @@ def delete(actor: pb.ObjectRef, force: bool, home: Path) -> None:
 @output_option
 def suspend(actor: pb.ObjectRef, home: Path, output: str) -> None:
     """Put an actor to sleep: its files are kept, its worker's slot is free."""
-    with control(home) as stub, working(f"suspending {_name(actor)}"):
+    with asking(home, f"suspending {_name(actor)}") as stub:
         began = time.monotonic()
         request = pb.SuspendActorRequest(actor=actor)
         now = stub.SuspendActor(request, timeout=DEADLINE_SECONDS).actor
@@ -110,7 +116,7 @@ def suspend(actor: pb.ObjectRef, home: Path, output: str) -> None:
 @output_option
 def pause(actor: pb.ObjectRef, home: Path, output: str) -> None:
     """Freeze an actor where it is: it keeps its memory and its worker's slot."""
-    with control(home) as stub, working(f"pausing {_name(actor)}"):
+    with asking(home, f"pausing {_name(actor)}") as stub:
         began = time.monotonic()
         request = pb.PauseActorRequest(actor=actor)
         now = stub.PauseActor(request, timeout=DEADLINE_SECONDS).actor
@@ -123,7 +129,7 @@ def pause(actor: pb.ObjectRef, home: Path, output: str) -> None:
 @output_option
 def revert(actor: pb.ObjectRef, home: Path, output: str) -> None:
     """Go back to the last snapshot: what the actor did since, or crashed of, is forgotten."""
-    with control(home) as stub, working(f"reverting {_name(actor)}"):
+    with asking(home, f"reverting {_name(actor)}") as stub:
         began = time.monotonic()
         request = pb.RevertActorRequest(actor=actor)
         now = stub.RevertActor(request, timeout=DEADLINE_SECONDS).actor
@@ -136,7 +142,7 @@ def revert(actor: pb.ObjectRef, home: Path, output: str) -> None:
 @output_option
 def resume(actor: pb.ObjectRef, home: Path, output: str) -> None:
     """Wake an actor, suspended or paused, as a request would."""
-    with control(home) as stub, working(f"resuming {_name(actor)}"):
+    with asking(home, f"resuming {_name(actor)}") as stub:
         began = time.monotonic()
         request = pb.ResumeActorRequest(actor=actor)
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from google.protobuf.json_format import MessageToDict
 
-from atenet.cli.control import DEADLINE_SECONDS, control, paged
+from atenet.cli.control import DEADLINE_SECONDS, asking, paged
 from atenet.cli.home import home_option
 from atenet.cli.output import age, output_option, show
 from atenet.cli.refs import NAME
@@ -30,7 +30,7 @@ def atespace() -> None:
 def create(name: str, home: Path, output: str) -> None:
     """Create an atespace: the room in which templates and actors have their names."""
     wanted = pb.Atespace(metadata=pb.ResourceMetadata(name=name))
-    with control(home) as stub:
+    with asking(home) as stub:
         request = pb.CreateAtespaceRequest(atespace=wanted)
         made = stub.CreateAtespace(request, timeout=DEADLINE_SECONDS)
     if output == "json":
@@ -45,7 +45,7 @@ def create(name: str, home: Path, output: str) -> None:
 @output_option
 def get(name: str, home: Path, output: str) -> None:
     """Show one atespace."""
-    with control(home) as stub:
+    with asking(home) as stub:
         _show(
             output, [stub.GetAtespace(pb.GetAtespaceRequest(name=name), timeout=DEADLINE_SECONDS)]
         )
@@ -56,7 +56,7 @@ def get(name: str, home: Path, output: str) -> None:
 @output_option
 def list_(home: Path, output: str) -> None:
     """List all atespaces."""
-    with control(home) as stub:
+    with asking(home) as stub:
         found = list(paged(stub.ListAtespaces, pb.ListAtespacesRequest(), "atespaces"))
     _show(output, found, many=True)
 
@@ -66,7 +66,7 @@ def list_(home: Path, output: str) -> None:
 @home_option
 def delete(name: str, home: Path) -> None:
     """Delete an atespace that has no actors."""
-    with control(home) as stub:
+    with asking(home) as stub:
         stub.DeleteAtespace(pb.DeleteAtespaceRequest(name=name), timeout=DEADLINE_SECONDS)
     click.echo(f"atespace {name} deleted")
 

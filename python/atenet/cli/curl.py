@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,11 +16,21 @@ from atenet.cli.home import address_of, home_option, running
 from atenet.cli.output import working
 from atenet.cli.refs import REF
 from atenet.client.request import ClientTls, Exchange, RouterRequest, exchange
+from atenet.errors import AteError
+from atenet.flags import seconds
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["curl"]
 
 FAILED_STATUS = 22  # as curl exits with --fail
+_DAY = 86400.0
+
+
+def _limit(text: str) -> float:
+    value = seconds(text)
+    if not 0 < value <= _DAY:
+        raise ValueError(f"{text} is not above 0 and at most a day")
+    return value
 
 
 @click.command()
@@ -30,7 +43,10 @@ FAILED_STATUS = 22  # as curl exits with --fail
 @click.option("-I", "--head", is_flag=True, help="Ask for the headers only.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is sent and received.")
 @click.option("-f", "--fail", is_flag=True, help=f"Exit {FAILED_STATUS} on status 400 and above.")
-@click.option("-m", "--max-time", type=float, default=300.0, show_default=True, help="Seconds.")
+@click.option(
+    "-m", "--max-time", type=_limit, default="300", show_default=True,
+    help="How long all of it may take, in seconds.",
+)  # fmt: skip
 @click.option(
     "--port", type=click.IntRange(1, 65535), help="Actor port: through a CONNECT. Default: 80."
 )
@@ -67,12 +83,32 @@ def curl(
         port=port,
     )
     tls = None if plaintext else ClientTls.of(layout)
-    with working(f"waiting for {request.actor}"):
-        answer = exchange(address_of(record, "router", kind), request, tls, max_time)
-    with answer:
-        if verbose:
-            _narrate(request, answer)
-        return _print(answer, include or head, fail)
+    with _at_most(max_time, request.actor):
+        with working(f"waiting for {request.actor}"):
+            answer = exchange(address_of(record, "router", kind), request, tls, max_time)
+        with answer:
+            if verbose:
+                _narrate(request, answer)
+            return _print(answer, include or head, fail)
+
+
+@contextmanager
+def _at_most(limit_seconds: float, actor: str) -> Iterator[None]:
+    """From the first byte out to the last one in; a timeout of the socket would begin anew with each."""
+
+    def over(*_: object) -> None:
+        raise AteError(
+            f"no whole answer from {actor} in {limit_seconds:g} s",
+            hint=f"give it longer with --max-time; `ate actor get {actor}` shows its state",
+        )
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, limit_seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _print(answer: Exchange, include: bool, fail: bool) -> int:

@@ -34,6 +34,8 @@ class NotReachable(AteError):
     """There is no running system to talk to: exit 4."""
 
 
+_NOWHERE = click.Context(click.Command("nowhere"))
+
 _CODES: tuple[tuple[type[AteError], ExitCode], ...] = (
     (BadInput, ExitCode.BAD_INPUT),
     (NoSuchThing, ExitCode.NO_SUCH_THING),
@@ -47,7 +49,7 @@ def run(command: click.Command, name: str = "ate") -> int:
         answer = command.main(standalone_mode=False, prog_name=name)
         return answer if isinstance(answer, int) else ExitCode.DONE
     except AteError as error:
-        complain(error)
+        complain(error, otherwise=f"`{_path(command, name)} --help` shows more")
         return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -64,11 +66,23 @@ def run(command: click.Command, name: str = "ate") -> int:
         return ExitCode.FAILED
 
 
-def complain(error: AteError) -> None:
-    """Two lines on stderr."""
+def complain(error: AteError, otherwise: str | None = None) -> None:
+    """Two lines on stderr; `otherwise` is the hint of an error that has none."""
     click.echo(f"{click.style('error', fg='red')}: {error.message}", err=True)
-    if error.hint:
-        click.echo(f"{click.style('hint', fg='cyan')}: {error.hint}", err=True)
+    if hint := error.hint or otherwise:
+        click.echo(f"{click.style('hint', fg='cyan')}: {hint}", err=True)
+
+
+def _path(command: click.Command, name: str) -> str:
+    """The words of sys.argv that name the command: `ate actor create`."""
+    words = [name]
+    for word in sys.argv[1:]:
+        inside = isinstance(command, click.Group) and command.get_command(_NOWHERE, word)
+        if not inside:
+            break
+        command = inside
+        words.append(word)
+    return " ".join(words)
 
 
 def _usage(error: click.ClickException) -> None:

@@ -57,12 +57,12 @@ def _process_log(layout: Layout, name: str) -> Path:
 
 
 def _actor_logs(home: Path, layout: Layout, what: str) -> list[Path]:
-    from atenet.cli.control import DEADLINE_SECONDS, control
+    from atenet.cli.control import DEADLINE_SECONDS, asking
     from atenet.cli.refs import REF
     from atenet.proto import ateapi_pb2 as pb
 
     ref = REF.convert(what, None, None)
-    with control(home) as stub:
+    with asking(home) as stub:
         actor = stub.GetActor(pb.GetActorRequest(actor=ref), timeout=DEADLINE_SECONDS)
     found = sorted((layout.node / "actors" / actor.metadata.uid / "logs").glob("*"))
     if not found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -60,7 +61,7 @@ def age(since: datetime, now: datetime | None = None) -> str:
 def working(what: str) -> Iterator[Callable[[str], None]]:
     """Says on stderr what is being waited for, once it has taken a second.
 
-    Yields a function that changes the text. A terminal gets a spinner, a file one line a text.
+    Yields a function that changes the text. A terminal gets a spinner, a file at most one line a second.
     """
     progress = _Progress(what)
     timer = threading.Timer(_PATIENCE_SECONDS, progress.appear)
@@ -78,6 +79,7 @@ class _Progress:
         self._text = text
         self._lock = threading.Lock()
         self._visible = self._over = False
+        self._quiet_until = 0.0
         self._status: Any = None
 
     def appear(self) -> None:
@@ -91,7 +93,7 @@ class _Progress:
                 self._status = Console(stderr=True).status(f"{self._text} …")
                 self._status.start()
             else:
-                click.echo(f"{self._text} ...", err=True)
+                self._line()
 
     def say(self, text: str) -> None:
         with self._lock:
@@ -100,8 +102,13 @@ class _Progress:
             self._text = text
             if self._status is not None:
                 self._status.update(f"{text} …")
-            elif self._visible:
-                click.echo(f"{text} ...", err=True)
+            elif self._visible and time.monotonic() >= self._quiet_until:
+                self._line()
+
+    def _line(self) -> None:
+        # A log wants to know that it goes on, not each step.
+        self._quiet_until = time.monotonic() + _PATIENCE_SECONDS
+        click.echo(f"{self._text} ...", err=True)
 
     def vanish(self) -> None:
         with self._lock:

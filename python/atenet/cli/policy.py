@@ -8,7 +8,7 @@ import click
 import grpc
 from google.protobuf.json_format import MessageToDict
 
-from atenet.cli.control import DEADLINE_SECONDS, control
+from atenet.cli.control import DEADLINE_SECONDS, asking
 from atenet.cli.failure import BadInput
 from atenet.cli.home import home_option
 from atenet.cli.output import output_option, show
@@ -48,7 +48,7 @@ def set_(actor: pb.ObjectRef, file: str, home: Path) -> None:
     Fields are those of EgressPolicy (docs/egress.md); an error names the line and the field.
     """
     wanted = read_policy(file)
-    with control(home) as stub:
+    with asking(home) as stub:
         before = found_policy(stub, actor)
         if before is None:
             wanted.metadata.CopyFrom(pb.ResourceMetadata(atespace=actor.atespace, name="default"))
@@ -68,7 +68,7 @@ def set_(actor: pb.ObjectRef, file: str, home: Path) -> None:
 def get(actor: pb.ObjectRef, home: Path, output: str) -> None:
     """Show an actor's egress policy."""
     request = pb.GetActorEgressPolicyRequest(actor=actor)
-    with control(home) as stub:
+    with asking(home) as stub:
         found = stub.GetActorEgressPolicy(request, timeout=DEADLINE_SECONDS)
     rows = [row for index, rule in enumerate(found.rules) for row in _rows(index, rule)]
     show(output, MessageToDict(found), ("RULE", "KIND", "HOST", "PORTS", "REPLACES"), rows)
@@ -80,7 +80,7 @@ def get(actor: pb.ObjectRef, home: Path, output: str) -> None:
 def delete(actor: pb.ObjectRef, home: Path) -> None:
     """Take an actor's egress policy away: nothing may leave it any more."""
     request = pb.DeleteActorEgressPolicyRequest(actor=actor)
-    with control(home) as stub:
+    with asking(home) as stub:
         stub.DeleteActorEgressPolicy(request, timeout=DEADLINE_SECONDS)
     click.echo(f"egress policy of {actor.atespace}/{actor.name} deleted")
 
@@ -126,7 +126,7 @@ def explain(words: tuple[str, ...], file: str | None, home: Path, output: str) -
 def _of(word: str, home: Path) -> pb.EgressPolicy:
     """The policy of the actor of this name; one without rules if it has none."""
     actor = REF.convert(word, None, None)
-    with control(home) as stub:
+    with asking(home) as stub:
         return found_policy(stub, actor) or pb.EgressPolicy()
 
 

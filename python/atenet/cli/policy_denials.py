@@ -10,7 +10,7 @@ import click
 import yaml
 from google.protobuf.json_format import MessageToDict
 
-from atenet.cli.control import DEADLINE_SECONDS, control
+from atenet.cli.control import DEADLINE_SECONDS, asking
 from atenet.cli.home import home_option, running
 from atenet.cli.output import age, output_option, show
 from atenet.cli.policy_file import parse_policy
@@ -35,7 +35,7 @@ def denials(actor: pb.ObjectRef, home: Path, output: str) -> None:
 
     Gateway and workers keep a bounded number in memory; their logs have one line for each.
     """
-    with control(home) as stub:
+    with asking(home) as stub:
         stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
     found = recent_denials(home, f"{actor.atespace}/{actor.name}")
     columns = ("LAST", "TIMES", "KIND", "HOST", "PORT", "RULE", "REASON", "WHAT")
@@ -56,7 +56,7 @@ def suggestion(actor: pb.ObjectRef, home: Path) -> None:
     """
     from atenet.cli.policy import found_policy
 
-    with control(home) as stub:
+    with asking(home) as stub:
         policy = found_policy(stub, actor) or pb.EgressPolicy()
     click.echo(
         yaml_text(suggest(policy, recent_denials(home, f"{actor.atespace}/{actor.name}"))), nl=False

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from atenet.cli.control import control, paged
+from atenet.cli.control import asking, paged
 from atenet.cli.home import home_option, running
 from atenet.cli.output import age, output_option, show, working
 from atenet.errors import AteError
@@ -92,18 +92,19 @@ def verify(home: Path, output: str, actor: str | None) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.option(
     "--older-than",
+    type=seconds,
     default="1h",
     show_default=True,
     help="Leave alone what was written later, e.g. 90s, 15m, 2h.",
 )
 @home_option
 @output_option
-def gc(home: Path, output: str, dry_run: bool, older_than: str) -> None:
+def gc(home: Path, output: str, dry_run: bool, older_than: float) -> None:
     """Remove what no record names: left by a store restored from a backup, say.
 
     The control plane removes replaced snapshots by itself.
     """
-    before = time.time() - seconds(older_than)
+    before = time.time() - older_than
     inventory = _inventory(home)
     # In this order: what is stored has been named before.
     listed = list(inventory.look())
@@ -135,7 +136,7 @@ def _inventory(home: Path) -> Any:
 def _named(home: Path) -> dict[str, str]:
     """URI to atespace/name, of every snapshot that a record names."""
     named: dict[str, str] = {}
-    with control(home) as stub:
+    with asking(home) as stub:
         for actor in paged(stub.ListActors, pb.ListActorsRequest(), "actors"):
             who = f"{actor.metadata.atespace}/{actor.metadata.name}"
             status = actor.status

@@ -11,11 +11,13 @@ import click
 
 from atenet.cli.failure import ExitCode, NotReachable
 from atenet.cli.home import home_option
-from atenet.cli.output import output_option, show
+from atenet.cli.output import output_option, show, working
 from atenet.errors import AteError
 from atenet.local.system import LocalSystem
 
 __all__ = ["status"]
+
+_PATIENCE = 5.0  # seconds: whoever looks wants to know that nobody answers
 
 
 @click.command()
@@ -27,10 +29,12 @@ def status(home: Path, output: str) -> int:
     Exit code 0 when all is well, 1 when a process is not, 4 when nothing runs.
     """
     system = LocalSystem(home)
-    found = system.status()
-    if found is None:
-        raise _nothing_runs(system)
-    load = _load(home)
+    with working("asking the supervisor") as say:
+        found = system.status()
+        if found is None:
+            raise _nothing_runs(system)
+        say("asking the control plane")
+        load = _load(home)
     well = all(process["state"] == "ready" for process in found["processes"])
     if output == "json":
         show(output, {**found, **asdict(load)}, (), ())
@@ -70,8 +74,8 @@ def _load(home: Path) -> _Load:
 
     try:
         with control(home) as stub:
-            workers = list(paged(stub.ListWorkers, pb.ListWorkersRequest(), "workers"))
-            actors = list(paged(stub.ListActors, pb.ListActorsRequest(), "actors"))
+            workers = list(paged(stub.ListWorkers, pb.ListWorkersRequest(), "workers", _PATIENCE))
+            actors = list(paged(stub.ListActors, pb.ListActorsRequest(), "actors", _PATIENCE))
     except AteError as error:
         return _Load([], {}, error.message)
     states = (pb.ActorState.Name(a.status.state).removeprefix("ACTOR_STATE_") for a in actors)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from google.protobuf.json_format import MessageToDict
 
-from atenet.cli.control import DEADLINE_SECONDS, control, paged
+from atenet.cli.control import DEADLINE_SECONDS, asking, paged
 from atenet.cli.home import home_option
 from atenet.cli.output import age, output_option, show
 from atenet.cli.refs import NAME, REF
@@ -41,7 +41,7 @@ def create(file: str, home: Path, output: str) -> None:
     """
     wanted = read_templates(file)
     made = []
-    with control(home) as stub:
+    with asking(home) as stub:
         for one in wanted:
             request = pb.CreateActorTemplateRequest(actor_template=one)
             made.append(stub.CreateActorTemplate(request, timeout=DEADLINE_SECONDS))
@@ -58,7 +58,7 @@ def create(file: str, home: Path, output: str) -> None:
 def get(template: pb.ObjectRef, home: Path, output: str) -> None:
     """Show one template."""
     request = pb.GetActorTemplateRequest(actor_template=template)
-    with control(home) as stub:
+    with asking(home) as stub:
         _show(output, [stub.GetActorTemplate(request, timeout=DEADLINE_SECONDS)])
 
 
@@ -69,7 +69,7 @@ def get(template: pb.ObjectRef, home: Path, output: str) -> None:
 def list_(atespace: str | None, home: Path, output: str) -> None:
     """List templates: all, or one atespace's."""
     request = pb.ListActorTemplatesRequest(atespace=atespace or "")
-    with control(home) as stub:
+    with asking(home) as stub:
         found = list(paged(stub.ListActorTemplates, request, "actor_templates"))
     _show(output, found, many=True)
 
@@ -80,7 +80,7 @@ def list_(atespace: str | None, home: Path, output: str) -> None:
 def delete(template: pb.ObjectRef, home: Path) -> None:
     """Delete a template."""
     request = pb.DeleteActorTemplateRequest(actor_template=template)
-    with control(home) as stub:
+    with asking(home) as stub:
         stub.DeleteActorTemplate(request, timeout=DEADLINE_SECONDS)
     click.echo(f"template {template.atespace}/{template.name} deleted")
 

@@ -53,7 +53,9 @@ def read_text(file: str) -> tuple[str, str]:
     try:
         return Path(file).read_text(encoding="utf-8"), file
     except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}") from error
+        raise BadInput(
+            f"cannot read {file}: {error.strerror}", hint="name a file, or - for standard input"
+        ) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8 text") from error
 

@@ -23,7 +23,7 @@ Message = dict[str, Any]
 # Handles one request: yields its lines; the last one is marked done by the server.
 Answer = Callable[[str], AsyncIterator[Message]]
 
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 20.0  # a supervisor that stops says so every second
 
 
 def ask(path: Path, operation: str) -> Iterator[Message]:

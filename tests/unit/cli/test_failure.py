@@ -43,6 +43,15 @@ def test_an_error_is_what_happened_and_a_hint(
     assert (out, err) == ("", "error: it broke\nhint: mend it\n")
 
 
+def test_an_error_without_a_hint_of_its_own_leads_to_the_commands_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = click.Group("ate", {"it": command(AteError("it broke"))})
+    monkeypatch.setattr(sys, "argv", ["ate", "it"])
+    assert run(group) == 1
+    assert capsys.readouterr().err == "error: it broke\nhint: `ate it --help` shows more\n"
+
+
 def test_a_bad_flag_names_itself_and_where_to_read_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,3 +53,17 @@ def test_what_takes_long_says_what_it_waits_for_on_stderr(
     captured = capsys.readouterr()
     assert captured.err == "waiting for worker-1 ...\n"
     assert captured.out == ""
+
+
+def test_a_log_is_not_told_each_step(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(output.time, "monotonic", lambda: now)
+    progress = output._Progress("starting")
+    progress.appear()
+    for number in range(5):
+        progress.say(f"waiting for {number}")
+    now = 101.0
+    progress.say("waiting for the last")
+    assert capsys.readouterr().err == "starting ...\nwaiting for the last ...\n"
