@@ -1,10 +1,12 @@
 """From `ate up` to an answer, and back to sleep."""
 
 import json
+import urllib.request
 from pathlib import Path
 
 import pytest
 
+from tests.support.eventually import eventually
 from tests.support.local_system import Ate
 
 pytestmark = pytest.mark.timeout(180)
@@ -52,6 +54,20 @@ def test_status_shows_processes_and_slots(running: Ate) -> None:
     table = running.good("status").out
     assert "worker-1" in table
     assert found["home"] in table
+
+
+async def test_both_gateways_see_that_the_control_plane_answers(running: Ate) -> None:
+    for name in ("router", "egress"):
+        page = f"http://{running.processes()[name]['addresses']['status']}/statusz?format=json"
+
+        def healthy(page: str = page) -> bool:
+            with urllib.request.urlopen(page, timeout=10) as answer:
+                return bool(json.load(answer)["health"]["control-plane"]["healthy"])
+
+        await eventually(healthy, 10)
+    refused = [line for line in running.good("logs", "ateapi", "-n", "1000").out.splitlines()
+               if "call refused" in line]  # fmt: skip
+    assert refused == [], "nobody asks for what it may not have"
 
 
 def test_curl_sends_what_it_is_told_and_shows_what_comes(running: Ate) -> None:

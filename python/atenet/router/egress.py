@@ -10,6 +10,7 @@ from atenet._engine import ExtProc
 from atenet.daemon import Stop
 from atenet.denials.server import serving_denials
 from atenet.router import serving
+from atenet.router.control_check import health
 from atenet.router.egress_decisions import start_egress_decisions
 from atenet.router.egress_settings import EgressSettings
 from atenet.router.resources.egress import build_egress_snapshot
@@ -33,6 +34,7 @@ async def run(settings: EgressSettings, stop: Stop) -> None:
         snapshot=build_egress_snapshot(settings, decisions_port=port),
         measure=egress_traffic,
         show=show,
+        ask=health,
         beside=_denials(settings, service),
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from atenet.daemon import Stop
 from atenet.router import serving
+from atenet.router.control_check import list_one
 from atenet.router.decisions import start_decisions
 from atenet.router.resources import build_snapshot
 from atenet.router.settings import Settings
@@ -33,4 +34,5 @@ async def run(settings: Settings, stop: Stop) -> None:
         snapshot=build_snapshot(settings, decisions_port=port),
         measure=ingress_traffic,
         show=show,
+        ask=list_one,
     )

@@ -20,7 +20,7 @@ from atenet.daemon import Stop, announce_ready
 from atenet.errors import AteError
 from atenet.pages import Page, PageServer, Query
 from atenet.router import drain, metrics, statusz
-from atenet.router.control_check import ControlCheck
+from atenet.router.control_check import Ask, ControlCheck
 from atenet.router.envoy import Envoy, envoy_beside
 from atenet.router.envoy_settings import EnvoySettings
 from atenet.router.health import Health
@@ -48,12 +48,14 @@ async def serve(
     snapshot: Snapshot,
     measure: Measure,
     show: Show,
+    ask: Ask,
     beside: AbstractContextManager[Mapping[str, str]] | None = None,
 ) -> None:
     """Serves until `stop`, then drains; a second signal ends it at once. Raises AteError.
 
-    `decisions`: the running service, which is closed here, and where it listens. `beside`: further servers of this
-    process, with their addresses.
+    `decisions`: the running service, which is closed here, and where it listens. `ask`: how it is
+    seen whether the control plane answers. `beside`: further servers of this process, with their
+    addresses.
     """
     xds = XdsServer(snapshot)
     service, asked_at = decisions
@@ -61,7 +63,7 @@ async def serve(
         xds_port = await xds.start(settings.port_xds)
         async with (
             envoy_beside(settings, xds_port, measure) as envoy,
-            ControlCheck(settings) as control,
+            ControlCheck(settings, ask) as control,
         ):
             router = Router(settings, service, xds, envoy, control, show)
             own = {"xds": f"127.0.0.1:{xds_port}", "extproc": asked_at}
