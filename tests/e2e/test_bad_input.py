@@ -1,6 +1,8 @@
 """What cannot work says why, names the flag or the file, and hints at what to do."""
 
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 
@@ -74,6 +76,41 @@ def test_a_damaged_file_is_named(ate: Ate, file: str, content: str) -> None:
     assert ate.left_behind() == []
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("run/supervisor.json", "run/supervisor.sock", "run/lock", "config/egress.yaml"),
+        *("logs/ateapi.log", "nodes/local/run/atelet.sock"),
+    ],
+)
+def test_a_directory_in_the_place_of_a_file_is_named(ate: Ate, place: str) -> None:
+    (ate.layout.home / place).mkdir(parents=True)
+    for path in (ate.layout.home, *ate.layout.home.rglob("*")):
+        path.chmod(0o700)
+    refused(ate.up("--workers", "1"), str(ate.layout.home / place), "Is a directory")
+    assert ate.left_behind() == []
+
+
+def test_a_lost_store_is_not_taken_for_a_new_one(ate: Ate) -> None:
+    assert ate.up("--workers", "1").code == 0
+    ate.furnish("one")
+    ate.count(add=True)
+    ate.good("actor", "suspend", "demo/one")
+    ate.good("down")
+    for file in ate.layout.store.parent.glob("ate.db*"):
+        file.unlink()
+    refused(ate.up("--workers", "1"), "ate.db is missing", "snapshots", "backup")
+
+
+def test_a_failed_start_is_told_by_its_own_words_not_by_those_of_an_earlier_one(ate: Ate) -> None:
+    assert ate.up("--workers", "1").code == 0
+    ate.good("down")
+    ate.layout.store.write_text("not a database" * 100)
+    ran = ate.up("--workers", "1")
+    refused(ran, "ate.db")
+    assert "draining" not in ran.err, ran
+
+
 def test_a_file_in_the_place_of_the_state_directory_is_named(ate: Ate, tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
     refused(ate("up", "--home", tmp_path / "home"), "home", "not a directory")
@@ -91,6 +128,9 @@ def test_a_state_directory_too_deep_for_sockets_is_refused(ate: Ate, tmp_path: P
         (["--https-port", "http"], "--https-port"),
         (["--park-budget", "soon"], "--park-budget"),
         (["--allow-host-path", "/does/not/exist"], "--allow-host-path"),
+        (["--log-level", "loud"], "--log-level"),
+        (["--tunnel-port", "7448"], "--tunnel-port"),
+        (["--egress-origin-roots", "/etc/passwd"], "--egress-origin-roots"),
         (["--sleep"], "--sleep"),
     ],
 )
@@ -114,11 +154,19 @@ def test_commands_without_a_system_say_how_to_start_one(ate: Ate) -> None:
 
 
 def test_what_the_control_plane_refuses_is_passed_on_with_its_field(running: Ate) -> None:
-    refused(running("actor", "create", "demo/x", "-t", "nothing"), "nothing")
+    refused(running("actor", "create", "demo/x", "-t", "nothing"), "nothing", "ate template list")
+    refused(running("actor", "create", "demo/x", "-t", "No Name"), "--template", code=2)
     refused(running("actor", "create", "nowhere/x", "-t", "demo/counter"), "nowhere")
+    refused(running("actor", "create", "demo/one", "-t", "counter"), "already exists", code=2)
+    refused(running("atespace", "create", "demo"), "already exists", code=2)
     refused(running("actor", "get", "demo/nobody"), "nobody", code=3)
     refused(running("actor", "get", "Demo"), "<atespace>/<name>", code=2)
     refused(running("curl", "demo/one", "-H", "no colon"), "--header", code=2)
+    refused(running("curl", "demo/one", "-m", "-1"), "--max-time", code=2)
+    refused(running("template", "create", "-f", "/does/not/exist"), "/does/not/exist", code=2)
+    refused(running("snapshot", "gc", "--older-than", "soon"), "--older-than", code=2)
+    running.count()
+    refused(running("actor", "delete", "demo/one"), "demo/one", "--force")
 
 
 def test_a_template_with_a_mistake_is_told_by_line(running: Ate, tmp_path: Path) -> None:
@@ -140,3 +188,23 @@ def test_a_template_that_mounts_what_is_not_allowed_fails_with_the_reason(
     assert "/etc" in ran.err
     assert json.loads(running.good("actor", "get", "demo/nosy", "-o", "json").out)
     running.good("actor", "delete", "demo/nosy", "--force")
+
+
+def test_who_waits_for_a_control_plane_that_hangs_is_told(running: Ate) -> None:
+    stopped = [running.pid("ateapi"), running.pid("ateapi's front")]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        ran = running("status")
+        assert ran.code == 1, ran
+        assert "asking the control plane ..." in ran.err
+        assert "worker-1" in ran.out, "the processes are known all the same"
+        assert "workers and actors: " in ran.out
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_curl_waits_no_longer_than_it_was_told(running: Ate) -> None:
+    running("actor", "suspend", "demo/one")
+    refused(running("curl", "demo/one", "-m", "0.001"), "demo/one in 0.001 s", "--max-time")

@@ -15,14 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from atenet.local.layout import Layout
+from atenet.local.left import left_behind
 from atenet.local.ports import beside_others
 from atenet.local.settings import LocalSettings
-from atenet.local.sweep import (
-    find_namespaces,
-    find_processes,
-    find_sandboxes,
-    sweep,
-)
+from atenet.local.sweep import sweep
 
 TOP = Path(__file__).resolve().parents[2]
 COUNTER = TOP / "examples" / "counter"
@@ -100,22 +96,25 @@ class Ate:
 
     def kill(self, process: str) -> int:
         """kill -9; returns the pid it had."""
-        record = json.loads(self.layout.record.read_text())
-        pids = {p["name"]: p["pid"] for p in record["processes"]}
-        pid = int(record["pid"] if process == "supervisor" else pids[process])
+        pid = self.pid(process)
         os.kill(pid, signal.SIGKILL)
         return pid
 
+    def pid(self, process: str) -> int:
+        """`worker-1`, `supervisor`, or a process's own child: `ateapi's front`, `router's envoy`."""
+        name, _, child = process.partition("'s ")
+        record = json.loads(self.layout.record.read_text())
+        pids = {p["name"]: p["pid"] for p in record["processes"]}
+        pid = int(record["pid"] if name == "supervisor" else pids[name])
+        if not child:
+            return pid
+        (found,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        assert child in Path(f"/proc/{found}/cmdline").read_text(), process
+        return int(found)
+
     def left_behind(self) -> list[str]:
-        """Processes, namespaces and mounts of this system that are still on the machine."""
-        home = str(self.layout.home)
-        mounts = Path("/proc/self/mounts").read_text().splitlines()
-        return [
-            *(f"process {pid}" for pid in find_processes(self.layout.system_id)),
-            *(f"namespace {name}" for name in find_namespaces(self.layout.net_family)),
-            *(f"sandboxes {name}" for name in find_sandboxes(self.layout.net_family)),
-            *(f"mount {line}" for line in mounts if home in line),
-        ]
+        """What of this system is still on the machine: processes, namespaces, mounts, cgroups."""
+        return left_behind(self.layout)
 
 
 @contextmanager

@@ -17,7 +17,15 @@ from pathlib import Path
 
 from atenet.local.layout import Layout
 
-__all__ = ["MARK", "Swept", "find_namespaces", "find_processes", "find_sandboxes", "sweep"]
+__all__ = [
+    "MARK",
+    "Swept",
+    "find_groups",
+    "find_namespaces",
+    "find_processes",
+    "find_sandboxes",
+    "sweep",
+]
 
 # The variable that marks our processes; its value is Layout.system_id.
 MARK = "ATE_SYSTEM"
@@ -44,17 +52,21 @@ def find_sandboxes(family: str) -> list[str]:
     return sorted(str(entry) for entry in Path("/run/atenet").glob(f"{family}*"))
 
 
+def find_groups(family: str) -> list[str]:
+    """The cgroups of this system's actors, on version 1 (a tree for each controller) and 2."""
+    tree = Path("/sys/fs/cgroup")
+    return sorted(str(f) for kind in ("", "*/") for f in tree.glob(f"{kind}atenet/{family}*"))
+
+
 def _clear_networks(family: str) -> list[str]:
     """Namespaces (with what still runs in them) and cgroups of all workers; returns the former."""
-    tree = Path("/sys/fs/cgroup")
     sandboxes = find_sandboxes(family)
     if sandboxes:
         from atenet.worker.sandbox.gvisor.runsc import clear_states
 
         clear_states(family)
-    groups = any(f for kind in ("", "*/") for f in tree.glob(f"{kind}atenet/{family}*"))
     found = find_namespaces(family)
-    if found or groups:
+    if found or find_groups(family):
         # Late: after an orderly stop there is nothing, and then this costs a start nothing.
         from atenet.worker.network import clear_leftovers
         from atenet.worker.sandbox import Cgroups

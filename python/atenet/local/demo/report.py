@@ -31,12 +31,14 @@ class Report:
     failed: list[str] = field(default_factory=list)
 
     def check(self, promise: str, look: Callable[[], str]) -> None:
-        """Runs `look`, which returns what it saw or fails through `require` or AteError."""
+        """Runs `look`, which returns what it saw; whatever it raises is a promise that was not kept."""
         began = time.monotonic()
         try:
             seen, kept = look(), True
         except (_Broken, AteError, OSError) as error:
             seen, kept = str(error).replace("\n", "; "), False
+        except Exception as error:  # noqa: BLE001 - a check that breaks is one that failed; the others go on
+            seen, kept = f"{type(error).__name__}: {error}".replace("\n", "; "), False
         self._line(promise, seen, kept, time.monotonic() - began)
 
     def _line(self, promise: str, seen: str, kept: bool, took: float) -> None:

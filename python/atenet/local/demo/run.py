@@ -9,7 +9,8 @@ import click
 from atenet.local.demo import checks, egress, memory
 from atenet.local.demo.report import Report, require
 from atenet.local.demo.software import find_software
-from atenet.local.demo.world import World, left_behind, running_world
+from atenet.local.demo.world import World, running_world
+from atenet.local.left import left_behind
 
 __all__ = ["run"]
 
@@ -47,7 +48,7 @@ def run(*, dataplane: str, keep: bool) -> int:
         for promise, look in memory.CHECKS if world.keeps_memory else ():
             report.check(promise, lambda look=look: look(world))  # type: ignore[misc]
         system = world.system
-    report.check("stopped, nothing left behind", lambda: _nothing_left(left_behind(system)))
+    report.check("stopped, nothing left behind", lambda: _nothing_left(left_behind(system.layout)))
     if keep:
         click.echo(f"kept: {system.layout.home}")
     return report.conclude()
@@ -55,4 +56,4 @@ def run(*, dataplane: str, keep: bool) -> int:
 
 def _nothing_left(found: list[str]) -> str:
     require(not found, ", ".join(found))
-    return "no process, no network namespace"
+    return "no process, no namespace, no mount, no cgroup"

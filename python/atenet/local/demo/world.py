@@ -25,17 +25,15 @@ from atenet.client.request import (
     RouterRequest,
     exchange,
 )
-from atenet.errors import AteError
 from atenet.local.demo.origins import Origins, running_origins
 from atenet.local.demo.software import ATESPACE, Software
 from atenet.local.ports import beside_others
 from atenet.local.settings import LocalSettings
-from atenet.local.sweep import find_namespaces, find_processes, find_sandboxes
 from atenet.local.system import LocalSystem
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto.ateapi_pb2_grpc import ControlStub
 
-__all__ = ["FILLERS", "Answer", "World", "actor_headers", "left_behind", "running_world"]
+__all__ = ["FILLERS", "Answer", "World", "actor_headers", "running_world"]
 
 _TIMEOUT_SECONDS = 60.0
 _WORKERS, _SLOTS = 2, 2
@@ -225,13 +223,3 @@ def _furnish(world: World, software: Software) -> None:
             actor_template=_ref(source),
         )
         stub.CreateActor(pb.CreateActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
-
-
-def left_behind(system: LocalSystem) -> list[str]:
-    """What a stopped system still has on this machine: should be nothing."""
-    if system.status() is not None:
-        raise AteError(f"the demo's system still runs on {system.layout.home}")
-    processes = [f"process {pid}" for pid in find_processes(system.layout.system_id)]
-    family = system.layout.net_family
-    sandboxes = [f"sandboxes {name}" for name in find_sandboxes(family)]
-    return [*processes, *sandboxes, *(f"namespace {n}" for n in find_namespaces(family))]
