@@ -44,7 +44,7 @@ def _limit(text: str) -> float:
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is sent and received.")
 @click.option("-f", "--fail", is_flag=True, help=f"Exit {FAILED_STATUS} on status 400 and above.")
 @click.option(
-    "-m", "--max-time", type=_limit, default="300", show_default=True,
+    "-m", "--max-time", type=_limit, metavar="SECONDS", default="300", show_default=True,
     help="How long all of it may take, in seconds.",
 )  # fmt: skip
 @click.option(
