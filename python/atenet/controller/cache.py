@@ -35,15 +35,17 @@ def version_of(thing: Any) -> int:
 
 
 class Cache(Generic[_T]):
-    """`group` says to which key's turn an object belongs; None: to nobody's. `changed` is told it, and
-    `removed` each object that is gone."""
+    """`group` says to which key's turn an object belongs; None: to nobody's. `changed` is told it, where
+    `matters` finds a difference that somebody must look at, and `removed` each object that is gone."""
 
     def __init__(
         self,
         group: Callable[[_T], Key | None],
         changed: Callable[[Key], None],
         removed: Callable[[_T], None] = lambda _: None,
+        matters: Callable[[_T, _T], bool] = lambda _before, _after: True,
     ) -> None:
+        self._matters = matters
         self._group = group
         self._changed = changed
         self._removed = removed
@@ -108,7 +110,8 @@ class Cache(Generic[_T]):
         group = self._group(thing)
         if group is not None:
             self._groups.setdefault(group, {})[key] = thing
-            self._changed(group)
+            if before is None or self._matters(before, thing):
+                self._changed(group)
 
     def _remove(self, key: Key) -> None:
         thing = self._things.pop(key)

@@ -16,6 +16,9 @@ __all__ = ["Plan", "candidates", "of_interest", "plan"]
 
 # How often the control plane is asked whether a draining worker has become empty.
 _LOOK_AGAIN_SECONDS = 2.0
+# A pod that failed at once (its node refused it, say) keeps its place for so long: what takes it would
+# only fail as well.
+_FAILED_REST = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,17 @@ class _Sorted:
     counted: list[PodView] = field(default_factory=list)
     draining: list[PodView] = field(default_factory=list)
     over: list[PodView] = field(default_factory=list)
+    resting: list[PodView] = field(default_factory=list)
     terminating: list[PodView] = field(default_factory=list)
 
 
-def _sorted(pods: Iterable[PodView]) -> _Sorted:
+def _sorted(pods: Iterable[PodView], now: datetime | None = None) -> _Sorted:
     found = _Sorted()
     for pod in sorted(pods, key=lambda p: (p.created, p.name)):
         if pod.terminating:
             found.terminating.append(pod)
+        elif pod.over and now is not None and now - pod.created < _FAILED_REST:
+            found.resting.append(pod)
         elif pod.over:
             found.over.append(pod)
         elif pod.drain is not None:
@@ -79,16 +85,18 @@ def plan(
 ) -> Plan:
     """`workers`: None for one that the control plane has no record of; not in it: it was not asked
     or did not answer."""
-    found = _sorted(pods)
+    found = _sorted(pods, now)
     kept = _kept(pool, found)
     staying = [*found.counted, *kept]
     leaving = [pod for pod in found.draining if pod not in kept]
-    create = _missing(pool, staying, leaving)
+    create = max(0, _missing(pool, staying, leaving) - len(found.resting))
     mark = _going(pool, found, workers)
     drained, empty, again_in = _drained(pool, leaving, workers, now)
+    if found.resting:
+        again_in = min(again_in or 60.0, _FAILED_REST.total_seconds())
     tell = [
         pod.name
-        for pod in (*leaving, *found.terminating, *found.over)
+        for pod in (*leaving, *found.terminating, *found.over, *found.resting)
         if (worker := workers.get(pod.name)) is not None and not worker.draining
     ]
     return Plan(
@@ -97,7 +105,7 @@ def plan(
         mark=tuple(mark),
         drain=tuple(tell),
         delete=(*found.over, *drained, *empty),
-        finished=pool.deleting and not (staying or leaving),
+        finished=pool.deleting and not (staying or leaving or found.resting),
         again_in=again_in,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ from atenet.controller.records import UNANSWERED, Records
 from atenet.controller.resource import conditions_of, spec_of, status_of
 from atenet.controller.status import pool_status, waiting_for
 from atenet.controller.views import FINALIZER, PodView, PoolView, WorkerView, pod_view
-from atenet.controller.worker_pod import PodSettings, pool_labels, template_hash
+from atenet.controller.worker_pod import NAME_LETTERS, PodSettings, pool_labels, template_hash
 from atenet.controller.writing import Writing
 from atenet.errors import AteError
 
@@ -25,6 +26,8 @@ Clock = Callable[[], datetime]
 _ASK_AT_MOST = 50
 # The control plane does not answer: nothing else will call for another look.
 _UNANSWERED_SECONDS = 2.0
+# Of a pod that could not be made: another one each time.
+_NAME_END = re.compile(rf"-[{NAME_LETTERS}]{{8}}(?=\")")
 # A pool that is not there, or of which a pod is: all that is left goes.
 _GONE = PoolView(replicas=0, deleting=True)
 
@@ -177,7 +180,8 @@ def _trouble(failure: Exception | None) -> str | None:
     if failure is None:
         return None
     if isinstance(failure, ApiError):
-        return f"Kubernetes: {failure.status.message or failure.status.reason or failure}"
+        text = failure.status.message or failure.status.reason or str(failure)
+        return f"Kubernetes: {_NAME_END.sub('-…', text)}"
     if isinstance(failure, UNANSWERED):
         return f"control plane: {failure.code().name}"
     return str(failure)

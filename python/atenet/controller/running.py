@@ -42,14 +42,16 @@ class WorkerPools:
         metrics: Metrics,
         settings: PodSettings,
         namespaces: tuple[str, ...] = (),
+        sweep_seconds: float = _SWEEP_SECONDS,
     ) -> None:
         self._client = client
+        self._sweep_seconds = sweep_seconds
         self._records = records
         self._metrics = metrics
         self._namespaces = namespaces
         self.turns: Turns[Key] = Turns()
         self.departed = Departed(records, leadership, metrics)
-        self.pools: Cache[Any] = Cache(key_of, self.turns.call)
+        self.pools: Cache[Any] = Cache(key_of, self.turns.call, matters=_is_wanted_otherwise)
         self.pods: Cache[Any] = Cache(_pool_of, self.turns.call, self.departed.gone)
         self._loads: dict[str, int] = {}
         writing = Writing(client, leadership, metrics, self.pools, self.pods)
@@ -118,7 +120,13 @@ class WorkerPools:
                 self._loads.update(found)
             except (*UNREACHABLE, *UNANSWERED) as error:
                 _log.warning("workers could not be swept", extra={"error": _said(error)})
-            await asyncio.sleep(_SWEEP_SECONDS)
+            await asyncio.sleep(self._sweep_seconds)
+
+
+def _is_wanted_otherwise(before: Any, after: Any) -> bool:
+    """Status and bookkeeping are mostly our own words: they call for nothing."""
+    one, other = before.metadata, after.metadata
+    return (one.generation, one.deletionTimestamp) != (other.generation, other.deletionTimestamp)
 
 
 def _pool_of(pod: Any) -> Key | None:
