@@ -22,7 +22,7 @@ from atenet.controller.records import Records
 from atenet.controller.resource import WorkerPool
 from atenet.controller.running import WorkerPools
 from atenet.controller.views import DRAIN_REASON
-from atenet.controller.worker_pod import POOL_LABEL, PodSettings
+from atenet.controller.worker_pod import POOL_LABEL, SELECTOR, PodSettings
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 from lightkube import ApiError, AsyncClient
@@ -72,26 +72,30 @@ class PoolStage:
     _services: dict[str, Any] = field(default_factory=dict)
 
     @contextlib.asynccontextmanager
-    async def controller(self, lease: str | None = None) -> AsyncIterator[WorkerPools]:
-        """The loops of the leader, in this process."""
+    async def controller(
+        self, lease: str = "controller", *, client: AsyncClient | None = None, **options: Any
+    ) -> AsyncIterator[WorkerPools]:
+        """The loops of the leader, in this process; with a client of its own, where one is given."""
+        client = client or self.client
         records = Records(
             self.control.addresses["grpc"],
             credential=self.control.identity.credential("ate-controller", spiffe.CONTROLLER_ID),
             roots=self.control.identity.trust("service-dns"),
             server_name=spiffe.API_SERVER_NAME,
         )
-        leadership = Leadership(self.client, self.namespace, lease or "controller", self.namespace)
+        leadership = Leadership(client, self.namespace, lease, self.namespace)
         made: list[WorkerPools] = []
         started, stop = asyncio.Event(), asyncio.Event()
 
         async def lead() -> None:
             pools = WorkerPools(
-                self.client,
+                client,
                 records,
                 leadership,
                 Metrics(leadership),
                 self.settings,
                 (self.namespace,),
+                **options,
             )
             made.append(pools)
             started.set()
@@ -143,6 +147,13 @@ class PoolStage:
     async def is_draining(self, worker: str) -> bool:
         found = (await self.workers()).get(worker)
         return found is not None and found.status.state == pb.WORKER_STATE_DRAINING
+
+    async def is_draining_or_gone(self, worker: str) -> bool:
+        return worker not in await self.workers() or await self.is_draining(worker)
+
+    async def node_of(self, pod: str) -> str | None:
+        found = await self.client.get(Pod, pod, namespace=self.namespace)
+        return found.spec.nodeName if found.spec else None
 
     async def any_draining(self) -> bool:
         return any([await self.is_draining(name) for name in await self.workers()])
@@ -225,7 +236,9 @@ class PoolStage:
         """Once the control plane knows a worker for every pod, and none besides."""
 
         async def holds() -> bool:
-            return set(await self.workers()) == await self.names()
+            pods = self.client.list(Pod, namespace=self.namespace, labels=SELECTOR)
+            alive = {p.metadata.name async for p in pods if p.metadata.deletionTimestamp is None}
+            return set(await self.workers()) == alive
 
         await eventually(holds, 20)
         return await self.workers()

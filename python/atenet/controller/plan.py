@@ -70,11 +70,12 @@ def of_interest(pods: Iterable[PodView]) -> list[str]:
 
 
 def candidates(pool: PoolView, pods: Iterable[PodView]) -> list[str]:
-    """Workers of which some are to be chosen to go: by how many actors they have."""
+    """Workers of which some, and not all, are to be chosen to go: by how many actors they have."""
     found = _sorted(pods)
-    if _surplus(pool, found) > 0 or _outdated(pool, found.counted):
-        return [pod.name for pod in found.counted if pod.ready]
-    return []
+    going = {pod.name for pod, _ in _going(pool, found, {})}
+    choice = _outdated(pool, found.counted) if _surplus(pool, found) <= 0 else found.counted
+    ready = [pod.name for pod in choice if pod.ready]
+    return ready if going & set(ready) and not going >= set(ready) else []
 
 
 def plan(
