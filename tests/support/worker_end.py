@@ -40,17 +40,19 @@ class WorkerEnd:
         self.ip = ip
 
     @classmethod
-    async def start(cls, pki: Pki, *, credential: Path | None = None) -> "WorkerEnd":
-        """Serves on port 8443 of a loopback address of its own."""
+    async def start(
+        cls, pki: Pki, *, credential: Path | None = None, ip: str | None = None
+    ) -> "WorkerEnd":
+        """Serves on port 8443 of this address, or of a loopback address of its own."""
         clash: Exception | None = None
-        for ip in candidates():
-            tunnel = _engine.Tunnel(json.dumps(_config(pki, ip, credential or pki.worker)))
+        for each in candidates() if ip is None else [ip]:
+            tunnel = _engine.Tunnel(json.dumps(_config(pki, each, credential or pki.worker)))
             try:
                 await asyncio.to_thread(tunnel.start)
             except _engine.EngineError as error:
                 clash = error
                 continue
-            return cls(tunnel, ip)
+            return cls(tunnel, each)
         raise RuntimeError("atunnel found no address to serve on") from clash
 
     def activate(self, actor: str, address: str, *, uid: str | None = None) -> Activation:
