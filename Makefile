@@ -50,6 +50,7 @@ docs: ## regenerate the pages that are generated
 	@$(SETUP) venv engine
 	@.venv/bin/python tools/generate_cli_docs.py
 	@.venv/bin/python tools/generate_roles_docs.py
+	@.venv/bin/python tools/generate_setup_docs.py
 	@.venv/bin/python -m tests.conformance.parity
 	@.venv/bin/python tools/generate_agentgateway_docs.py
 

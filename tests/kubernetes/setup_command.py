@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +46,19 @@ class Setup:
 
     async def run(self, command: str, *words: str, kubeconfig: Path | None = None) -> Done:
         """In a thread: the command has a loop of its own."""
+        return await asyncio.to_thread(self._run, command, *words, kubeconfig=kubeconfig)
+
+    def installed(self, *words: str) -> Setup:
+        """For a fixture that many tests share."""
+        given = ("install", *LEAST, *self.database, "--no-wait", *words)
+        with ThreadPoolExecutor(1) as thread:
+            done = thread.submit(self._run, *given).result()
+        assert done.error is None, done.complaint
+        return self
+
+    def _run(self, command: str, *words: str, kubeconfig: Path | None = None) -> Done:
         given = ["--kubeconfig", str(kubeconfig or self.kube.admin_kubeconfig), *words]
-        result = await asyncio.to_thread(CliRunner().invoke, ate_setup, [command, *given])
+        result = CliRunner().invoke(ate_setup, [command, *given])
         error = result.exception
         if error is not None and not isinstance(error, AteError | SystemExit):
             raise error

@@ -147,14 +147,19 @@ class Pool(Strict, WorkerPoolSpec):
     def _names(cls, given: str) -> str:
         return _label(given)
 
-    @field_validator("name")
+    @field_validator("name", "service_account_name")
     @classmethod
-    def _an_account_of_its_own(cls, given: str) -> str:
+    def _an_account_of_its_own(cls, given: str | None) -> str | None:
         if given == "default":
             raise ValueError(
                 "default is the account of every pod that names none: workers need one of their own"
             )
         return given
+
+    @property
+    def account(self) -> str:
+        """The ServiceAccount of its workers."""
+        return self.service_account_name or self.name
 
     def spec(self) -> dict[str, Any]:
         """What it says beyond the defaults; what it leaves open, such as replicas, others may set."""

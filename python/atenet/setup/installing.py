@@ -99,8 +99,10 @@ def _remove_leftovers(
 
 
 def _is_of(which: Reference, pools: list[Reference]) -> bool:
-    same = [pool for pool in pools if (pool.name, pool.namespace) == (which.name, which.namespace)]
-    return bool(same) and which.kind in ("WorkerPool", "ServiceAccount")
+    # Which account a pool has, its own object says; those of its namespace stay with it.
+    if which.kind == "ServiceAccount":
+        return which.namespace in {pool.namespace for pool in pools}
+    return which in pools
 
 
 async def _authorities(server: Server) -> None:

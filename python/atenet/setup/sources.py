@@ -16,7 +16,7 @@ from atenet.yaml_source import Source, SourceError
 
 __all__ = ["camel", "config_from", "read_values"]
 
-_HINT = "docs/kubernetes/install.md lists every key"
+_HINT = "docs/kubernetes/configuration.md lists every key"
 
 
 def camel(field: str) -> str:

@@ -341,3 +341,18 @@ def test_worker_pods_are_those_that_policies_and_directories_are_for() -> None:
     assert names.WORKER_PORT == worker_pod.ATUNNEL_PORT
     assert names.WORKER_STATS == worker_pod.STATS_PORT
     assert (atelet.NODE_STATE, atelet.NODE_RUN) == (worker_pod.NODE_STATE, worker_pod.NODE_RUN)
+
+
+def test_pools_that_share_an_account_have_one() -> None:
+    pools = [
+        {"name": "small", "serviceAccountName": "shared"},
+        {"name": "big", "serviceAccountName": "shared"},
+        {"name": "own"},
+    ]
+    made = rendered(config(pools=pools))
+    names = [
+        each["metadata"]["name"]
+        for each in of_kind(made, "ServiceAccount")
+        if each["metadata"]["namespace"] == "ate-workers"
+    ]
+    assert names == ["shared", "own"]

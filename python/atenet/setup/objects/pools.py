@@ -18,18 +18,19 @@ def definition() -> Object:
 
 
 def pools(config: Config) -> list[Object]:
-    """A WorkerPool each, with the ServiceAccount that is its workers' identity."""
-    objects: list[Object] = []
-    for pool in config.pools:
-        objects += [_account(pool), _pool(pool)]
-    return objects
+    """A WorkerPool each, and the ServiceAccounts that are their workers' identities."""
+    accounts = {(pool.namespace, pool.account): None for pool in config.pools}
+    return [
+        *(_account(namespace, name) for namespace, name in accounts),
+        *(_pool(pool) for pool in config.pools),
+    ]
 
 
-def _account(pool: Pool) -> Object:
+def _account(namespace: str, name: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(pool.name, namespace=pool.namespace),
+        "metadata": metadata(name, namespace=namespace),
         "automountServiceAccountToken": False,
     }
 
