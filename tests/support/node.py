@@ -180,6 +180,10 @@ class Node:
             worker_epoch=self.registrar.last(worker).worker.epoch,
         )
 
+    def nowhere(self, uid: str, name: str = "agent") -> atelet_pb2.ActorHandle:
+        """Of a paused actor, which no worker hosts."""
+        return atelet_pb2.ActorHandle(actor=pb.ObjectRef(atespace="team", name=name), actor_uid=uid)
+
     async def run(self, handle: atelet_pb2.ActorHandle, template: pb.ActorTemplate) -> Any:
         request = atelet_pb2.RunRequest(handle=handle, template=template)
         return (await self.stub.Run(request, timeout=60)).timings
@@ -213,6 +217,37 @@ class Node:
 
     async def pause(self, handle: atelet_pb2.ActorHandle) -> None:
         await self.stub.Pause(atelet_pb2.PauseRequest(handle=handle), timeout=60)
+
+    async def pause_kept(
+        self, handle: atelet_pb2.ActorHandle, template: pb.ActorTemplate, name: str = "nap"
+    ) -> atelet_pb2.PauseResponse:
+        request = atelet_pb2.PauseRequest(
+            handle=handle, local_snapshot_name=name, template_uid=template.metadata.uid
+        )
+        return await self.stub.Pause(request, timeout=60)
+
+    async def restore_kept(
+        self, handle: atelet_pb2.ActorHandle, template: pb.ActorTemplate, name: str = "nap"
+    ) -> Any:
+        request = atelet_pb2.RestoreRequest(
+            handle=handle, template=template, local_snapshot_name=name, content_scope=FULL
+        )
+        return (await self.stub.Restore(request, timeout=60)).timings
+
+    async def store_kept(
+        self, uid: str, uri: str, name: str = "nap"
+    ) -> atelet_pb2.CheckpointResponse:
+        request = atelet_pb2.CheckpointRequest(
+            handle=self.nowhere(uid),
+            snapshot_uri=uri,
+            content_scope=FULL,
+            local_snapshot_name=name,
+        )
+        return await self.stub.Checkpoint(request, timeout=60)
+
+    async def forget_kept(self, uid: str, name: str = "nap") -> None:
+        request = atelet_pb2.TerminateRequest(handle=self.nowhere(uid), local_snapshot_name=name)
+        await self.stub.Terminate(request, timeout=60)
 
     async def thaw(self, handle: atelet_pb2.ActorHandle) -> None:
         await self.stub.Thaw(atelet_pb2.ThawRequest(handle=handle), timeout=60)

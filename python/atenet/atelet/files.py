@@ -1,4 +1,5 @@
-"""Each actor's files on this node, below `<root>/<uid>`: `volumes/<name>`, `memory` and `logs`."""
+"""Each actor's files on this node, below `<root>/<uid>`: `volumes/<name>`, `memory`, `logs` and, of a
+paused one, `paused`."""
 
 from __future__ import annotations
 
@@ -46,6 +47,14 @@ class ActorFiles:
         """Removes the image; a sandbox that still reads from it has its files open."""
         trees.remove_quietly(self.directory(uid) / "memory")
 
+    def paused(self, uid: str) -> Path:
+        """Where a pause leaves what it keeps beside the durable directories."""
+        return self.directory(uid) / "paused"
+
+    def all(self) -> list[str]:
+        """The uids of which there is anything."""
+        return sorted(path.name for path in self._root.iterdir() if _UID.fullmatch(path.name))
+
     def volumes(self, uid: str) -> dict[str, Path] | None:
         """The durable directories that are on this node, by volume name; None without any."""
         try:
@@ -58,6 +67,8 @@ class ActorFiles:
         """Removes the durable directories and the memory; the logs stay for a while, to explain what
         happened."""
         self.drop_memory(uid)
+        for left in self.directory(uid).glob("paused*"):
+            trees.remove(left)
         directory = self.volumes_directory(uid)
         doomed = directory.with_name("volumes.doomed")
         trees.remove_quietly(doomed)

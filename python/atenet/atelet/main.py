@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import click
 
 from atenet import daemon, flags
 from atenet.atelet.files import ActorFiles
 from atenet.atelet.golden import GoldenImages
+from atenet.atelet.local import LocalSnapshots
 from atenet.atelet.node import NodeAgent
+from atenet.atelet.old_images import collect_images
+from atenet.atelet.parts import Parts
 from atenet.atelet.service import AteletService
 from atenet.atelet.settings import AteletSettings
 from atenet.atelet.snapshot import SnapshotStore
@@ -47,9 +51,10 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
         raise AteError("a node agent needs root", hint="start it with sudo, or as a privileged pod")
     async with AsyncExitStack() as stack:
         stack.enter_context(daemon.only_one(settings.state_dir, "--state-dir"))
-        files, snapshots, golden, workers = await asyncio.to_thread(_open, settings)
+        parts = await asyncio.to_thread(_open, settings)
+        workers = parts.workers
         stack.push_async_callback(workers.close)
-        node = NodeAgent(files, snapshots, workers, golden, gateway=settings.egress_gateway_address)
+        node = NodeAgent(parts)
         stack.push_async_callback(node.close)
         _check_node(settings)
         control = mtls_channel(
@@ -65,6 +70,7 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
             ateapi_pb2_grpc.WorkerServiceStub(control),
             node=settings.node,
             endpoint=settings.advertise or bound,
+            held=parts.local.all,
         )
         await stack.enter_async_context(
             serve_unix(
@@ -73,7 +79,9 @@ async def serve(settings: AteletSettings, stop: daemon.Stop) -> None:
             )
         )
         daemon.announce_ready(settings.ready_file, {"grpc": bound})
-        await _housekeeping(files, golden, stop)
+        images = partial(collect_images, settings.images, parts)
+        old = (parts.files.forget_old_logs, parts.golden.forget_unused, images)
+        await _housekeeping(old, stop)
 
 
 def _check_node(settings: AteletSettings) -> None:
@@ -88,13 +96,14 @@ def _check_node(settings: AteletSettings) -> None:
         )
 
 
-def _open(settings: AteletSettings) -> tuple[ActorFiles, SnapshotStore, GoldenImages, Workers]:
+def _open(settings: AteletSettings) -> Parts:
     """Raises AteError naming the directory that cannot be used."""
     snapshots = SnapshotStore(open_objects(settings.snapshots))
     files = ActorFiles(settings.state_dir / "actors")
     workers = Workers(settings.state_dir / "workers.json", silent_after=settings.worker_timeout)
-    golden = GoldenImages(settings.state_dir / "golden")
-    return files, snapshots, golden, workers
+    golden = GoldenImages(settings.state_dir / "golden", limit=settings.golden_bytes)
+    local = LocalSnapshots(files, limit=settings.paused_bytes)
+    return Parts(files, snapshots, local, golden, workers, gateway=settings.egress_gateway_address)
 
 
 @asynccontextmanager
@@ -111,10 +120,10 @@ async def _served(settings: AteletSettings, node: NodeAgent) -> AsyncIterator[st
         await serving.server.stop(_GRACE_SECONDS)
 
 
-async def _housekeeping(files: ActorFiles, golden: GoldenImages, stop: daemon.Stop) -> None:
+async def _housekeeping(tidies: Sequence[Callable[[], None]], stop: daemon.Stop) -> None:
     """Returns when `stop` is set."""
     while not stop.is_set():
-        for tidy in (files.forget_old_logs, golden.forget_unused):
+        for tidy in tidies:
             try:
                 await asyncio.to_thread(tidy)
             except Exception:  # noqa: BLE001 - logged whole, and tried again

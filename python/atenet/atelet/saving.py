@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import NoReturn
 
 import grpc
 
@@ -15,7 +16,7 @@ from atenet.atelet.worker_calls import (
 )
 from atenet.atelet.workers import KnownWorker, Workers
 from atenet.errors import AteError
-from atenet.gvisor import Runtime
+from atenet.gvisor import MemoryNeeds
 from atenet.proto import atelet_pb2
 
 __all__ = ["KeptRunningError", "let_go_on", "save"]
@@ -29,15 +30,14 @@ class KeptRunningError(AteError):
 
 async def save(
     workers: Workers, handle: atelet_pb2.ActorHandle, directory: Path, *, if_idle_ms: int
-) -> Runtime | Ended:
+) -> MemoryNeeds | Ended:
     """What the memory in `directory` depends on; the actor stands still until it is ended or let go on.
 
-    NOT_RUNNING: there is no memory any more, its worker is gone or it had ended. Raises
-    KeptRunningError and WorkerCallError.
+    NOT_RUNNING: it had ended; LOST: its worker is gone. Raises KeptRunningError and WorkerCallError.
     """
     worker = workers.find(handle.worker, handle.worker_epoch)
     if worker is None or not worker.accepts() or workers.is_silent(worker):
-        return Ended.NOT_RUNNING
+        return Ended.LOST
     try:
         return await save_workload(worker, handle, directory, if_idle_ms=if_idle_ms)
     except WorkerCallError as e:
@@ -46,7 +46,13 @@ async def save(
         raise
 
 
-async def let_go_on(worker: KnownWorker, handle: atelet_pb2.ActorHandle, why: Exception) -> None:
+async def let_go_on(
+    worker: KnownWorker,
+    handle: atelet_pb2.ActorHandle,
+    why: Exception,
+    *,
+    where: str = "snapshot store",
+) -> NoReturn:
     """Raises KeptRunningError, and WorkerCallError UNAVAILABLE when it still stands: then all of it
     may be tried again."""
     _log.warning(
@@ -56,6 +62,6 @@ async def let_go_on(worker: KnownWorker, handle: atelet_pb2.ActorHandle, why: Ex
     try:
         await thaw_workload(worker, handle)
     except WorkerCallError as e:
-        message = f"snapshot store: {why}; and the actor could not be let go on: {e.message}"
+        message = f"{where}: {why}; and the actor could not be let go on: {e.message}"
         raise WorkerCallError(grpc.StatusCode.UNAVAILABLE, message) from why
-    raise KeptRunningError(f"snapshot store: {why}") from why
+    raise KeptRunningError(f"{where}: {why}") from why

@@ -10,9 +10,11 @@ import grpc
 import grpc.aio
 
 from atenet.atelet.fence import FenceError
-from atenet.atelet.node import NodeAgent, NothingStoredError
+from atenet.atelet.node import NodeAgent
+from atenet.atelet.pausing import Paused
 from atenet.atelet.saving import KeptRunningError
 from atenet.atelet.snapshot import SnapshotDamagedError, SnapshotMissingError
+from atenet.atelet.storing import NothingStoredError
 from atenet.atelet.worker_calls import Ended, WorkerCallError
 from atenet.atelet.workers import StaleWorkerError
 from atenet.errors import AteError
@@ -53,6 +55,7 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
                 request.template,
                 request.snapshot_uri,
                 files_only=request.content_scope != ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL,
+                local=request.local_snapshot_name,
             )
         return atelet_pb2.RestoreResponse(timings=timings)
 
@@ -60,7 +63,7 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
         self, request: atelet_pb2.CheckpointRequest, context: Context
     ) -> atelet_pb2.CheckpointResponse:
         async with _answered(context):
-            handle = _checked(request.handle)
+            handle = _checked(request.handle, paused=bool(request.local_snapshot_name))
             try:
                 stored = await self._node.checkpoint(
                     handle,
@@ -68,11 +71,13 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
                     full=request.content_scope == ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL,
                     template_uid=request.template_uid,
                     if_idle_ms=request.if_idle_ms,
+                    local=request.local_snapshot_name,
                 )
             except KeptRunningError as e:
                 return atelet_pb2.CheckpointResponse(kept_running=e.message)
         return atelet_pb2.CheckpointResponse(
             found_stopped=stored.ended is Ended.NOT_RUNNING,
+            memory_lost=stored.memory_lost,
             in_use=stored.ended is Ended.IN_USE,
             content_scope=(
                 ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL
@@ -85,8 +90,14 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
         self, request: atelet_pb2.PauseRequest, context: Context
     ) -> atelet_pb2.PauseResponse:
         async with _answered(context):
-            await self._node.pause(_checked(request.handle))
-        return atelet_pb2.PauseResponse()
+            handle, name = _checked(request.handle), request.local_snapshot_name
+            try:
+                paused = await self._node.pause(
+                    handle, local=name, template_uid=request.template_uid
+                )
+            except KeptRunningError as e:
+                return atelet_pb2.PauseResponse(kept_running=e.message)
+        return atelet_pb2.PauseResponse(stored=paused is Paused.STORED)
 
     async def Thaw(
         self, request: atelet_pb2.ThawRequest, context: Context
@@ -99,7 +110,9 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
         self, request: atelet_pb2.TerminateRequest, context: Context
     ) -> atelet_pb2.TerminateResponse:
         async with _answered(context):
-            await self._node.terminate(_checked(request.handle))
+            name = request.local_snapshot_name
+            handle = _checked(request.handle, paused=bool(name))
+            await self._node.terminate(handle, local=name)
         return atelet_pb2.TerminateResponse()
 
 
@@ -121,8 +134,8 @@ async def _answered(context: Context) -> AsyncIterator[None]:
         await context.abort(grpc.StatusCode.UNAVAILABLE, f"node storage: {e}")
 
 
-def _checked(handle: atelet_pb2.ActorHandle) -> atelet_pb2.ActorHandle:
-    """Raises AteError naming the missing field."""
+def _checked(handle: atelet_pb2.ActorHandle, *, paused: bool = False) -> atelet_pb2.ActorHandle:
+    """`paused`: it is on no worker. Raises AteError naming the missing field."""
     fields = {
         "actor.atespace": handle.actor.atespace,
         "actor.name": handle.actor.name,
@@ -130,6 +143,6 @@ def _checked(handle: atelet_pb2.ActorHandle) -> atelet_pb2.ActorHandle:
         "worker": handle.worker,
     }
     for name, value in fields.items():
-        if not value:
+        if not value and not (paused and name == "worker"):
             raise AteError(f"handle.{name} is empty")
     return handle

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atenet.address import Address
+from atenet.atelet import golden, local
 from atenet.errors import AteError
 from atenet.flags import flag, seconds
 from atenet.identity.spiffe import API_SERVER_NAME, check_node
@@ -36,6 +37,19 @@ class AteletSettings:
         "Where the egress gateway is, host:port: workers are told with each start. Without it, "
         "whatever an actor dials is refused.",
         default=None,
+    )
+    images: Path | None = flag(
+        "Directory of this node's images, as its workers are given it: versions that nothing names any "
+        "more are removed from it.",
+        default=None,
+    )
+    golden_bytes: int = flag(
+        "How much disk golden images may take; the least lately used make room.",
+        default=golden.DEFAULT_LIMIT_BYTES,
+    )
+    paused_bytes: int = flag(
+        "How much disk the memory of paused actors may take; beyond it a pause is refused.",
+        default=local.DEFAULT_LIMIT_BYTES,
     )
     worker_timeout: float = flag(
         "How long a worker may be silent before its actors are ended over its head.",

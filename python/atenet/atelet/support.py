@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
@@ -14,6 +18,8 @@ __all__ = ["WorkerSupport"]
 
 _CALL_SECONDS = 4.0
 _LARGEST_REQUEST = 16384
+_TELL_SECONDS = 60.0
+_TOLD_AT_ONCE = 500
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -27,11 +33,15 @@ class WorkerSupport(atelet_pb2_grpc.WorkerSupportServicer):
         *,
         node: str,
         endpoint: str,
+        held: Callable[[], Sequence[tuple[str, str]]] = tuple,
     ) -> None:
+        """`held`: uid and name of what pauses have left here; it blocks."""
         self._workers = workers
         self._control = control
         self._node = node
         self._endpoint = endpoint
+        self._held = held
+        self._told = float("-inf")
 
     async def RegisterWorker(
         self, request: atelet_pb2.RegisterWorkerRequest, context: Context
@@ -53,6 +63,7 @@ class WorkerSupport(atelet_pb2_grpc.WorkerSupportServicer):
             capacity=request.capacity,
             hosted_actor_uids=request.hosted_actor_uids,
             activity=request.activity,
+            held_snapshots=await self._held_now(),
         )
         answer = await _ask(context, self._control.RegisterWorker, forwarded)
         return atelet_pb2.RegisterWorkerResponse(worker=answer.worker)
@@ -90,6 +101,15 @@ class WorkerSupport(atelet_pb2_grpc.WorkerSupportServicer):
         )
         await _ask(context, self._control.RequestActorSuspend, forwarded)
         return atelet_pb2.RequestActorSuspendResponse()
+
+    async def _held_now(self) -> list[ateapi_pb2.HeldSnapshot]:
+        """Said soon after a start, and then once a minute."""
+        if time.monotonic() - self._told < _TELL_SECONDS:
+            return []
+        self._told = time.monotonic()
+        held = list(await asyncio.to_thread(self._held))
+        some = random.sample(held, min(len(held), _TOLD_AT_ONCE))
+        return [ateapi_pb2.HeldSnapshot(actor_uid=uid, snapshot_name=name) for uid, name in some]
 
     async def _host_of(self, uid: str, context: Context) -> str:
         """The name of the worker that hosts it; nobody may ask in the name of another actor."""

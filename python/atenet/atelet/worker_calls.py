@@ -11,7 +11,7 @@ import grpc.aio
 
 from atenet.atelet.workers import KnownWorker
 from atenet.errors import AteError
-from atenet.gvisor import Runtime
+from atenet.gvisor import MemoryNeeds, Runtime
 from atenet.proto import ateapi_pb2, atelet_pb2, ateworker_pb2
 
 __all__ = [
@@ -96,6 +96,7 @@ class Ended(Enum):
 
     STOPPED = "stopped"  # it ran until now
     NOT_RUNNING = "not running"  # it had ended, or was not there
+    LOST = "lost"  # its worker is gone, and its memory with it
     IN_USE = "in use"  # it was to end only if idle: it runs on
 
 
@@ -117,7 +118,7 @@ async def end_workload(
 
 async def save_workload(
     worker: KnownWorker, handle: atelet_pb2.ActorHandle, directory: Path, *, if_idle_ms: int = 0
-) -> Runtime | Ended:
+) -> MemoryNeeds | Ended:
     """What the memory depends on that it wrote; the actor stands still. Raises WorkerCallError:
     DATA_LOSS when it could not be written and the actor runs on."""
     request = ateworker_pb2.CheckpointWorkloadRequest(
@@ -133,7 +134,8 @@ async def save_workload(
     if not answer.HasField("memory"):
         return Ended.NOT_RUNNING
     found = answer.memory
-    return Runtime(found.runtime_version, found.machine, tuple(found.cpu_features))
+    runtime = Runtime(found.runtime_version, found.machine, tuple(found.cpu_features))
+    return MemoryNeeds(runtime, dict(found.roots))
 
 
 async def _checkpoint(

@@ -31,8 +31,8 @@ def import_(home: Path, name: str, source: Path, replace: bool) -> None:
 
     SOURCE is a docker archive (`docker save`), an OCI archive or layout, or a directory that is a
     root file system. Its files become the actor's; set-user-id bits and devices are left out.
-    With --replace, actors of NAME that sleep now wake on the new files: memory that was saved on
-    the old ones may not go on then. What runs keeps the old ones.
+    With --replace, new actors are given the new files. What runs or sleeps with its memory keeps
+    those that it began on; they are removed when nothing needs them any more.
     """
     from atenet.images.source import fill_from
 
@@ -61,7 +61,7 @@ def list_(home: Path, output: str) -> None:
         }
         for each in found
     ]
-    rows = [(each.name, each.version, " ".join(each.command), each.source) for each in found]
+    rows = [(each.name, each.version[:12], " ".join(each.command), each.source) for each in found]
     show(output, data, ("NAME", "VERSION", "COMMAND", "SOURCE"), rows)
 
 
@@ -69,7 +69,7 @@ def list_(home: Path, output: str) -> None:
 @click.argument("name")
 @home_option
 def remove(home: Path, name: str) -> None:
-    """Remove an image with all its versions. No actor of it may run, or wake again."""
+    """Remove the name of an image. Its files are removed when nothing needs them any more."""
     if not _store(home).remove(name):
         raise AteError(f"there is no image {name}", hint="`ate image list` shows them")
     click.echo(f"image {name} removed")

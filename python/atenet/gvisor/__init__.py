@@ -1,6 +1,14 @@
-"""gVisor's `runsc` on this machine: where it is, and what it and the processor are."""
+"""gVisor's `runsc` on this machine: where it is, what it and the processor are, and what memory needs."""
 
 from atenet.gvisor.locate import OLDEST, find_runsc, version_of
+from atenet.gvisor.needs import MemoryNeeds
 from atenet.gvisor.runtime import Runtime, RuntimeMismatchError
 
-__all__ = ["OLDEST", "Runtime", "RuntimeMismatchError", "find_runsc", "version_of"]
+__all__ = [
+    "OLDEST",
+    "MemoryNeeds",
+    "Runtime",
+    "RuntimeMismatchError",
+    "find_runsc",
+    "version_of",
+]

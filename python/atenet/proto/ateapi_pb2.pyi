@@ -148,7 +148,7 @@ class LocalSnapshot(_message.Message):
     def __init__(self, snapshot_name: _Optional[str] = ..., content_scope: _Optional[_Union[SnapshotContentScope, str]] = ...) -> None: ...
 
 class ActorStatus(_message.Message):
-    __slots__ = ("state", "worker_assignment", "in_progress_snapshot_uri", "external_snapshot", "local_snapshot", "in_progress_local_snapshot_name", "crash", "assigned_node", "suspend_if_idle_ms")
+    __slots__ = ("state", "worker_assignment", "in_progress_snapshot_uri", "external_snapshot", "local_snapshot", "in_progress_local_snapshot_name", "crash", "assigned_node", "suspend_if_idle_ms", "previous_snapshot")
     STATE_FIELD_NUMBER: _ClassVar[int]
     WORKER_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     IN_PROGRESS_SNAPSHOT_URI_FIELD_NUMBER: _ClassVar[int]
@@ -158,6 +158,7 @@ class ActorStatus(_message.Message):
     CRASH_FIELD_NUMBER: _ClassVar[int]
     ASSIGNED_NODE_FIELD_NUMBER: _ClassVar[int]
     SUSPEND_IF_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     state: ActorState
     worker_assignment: WorkerAssignment
     in_progress_snapshot_uri: str
@@ -167,7 +168,8 @@ class ActorStatus(_message.Message):
     crash: ActorCrash
     assigned_node: str
     suspend_if_idle_ms: int
-    def __init__(self, state: _Optional[_Union[ActorState, str]] = ..., worker_assignment: _Optional[_Union[WorkerAssignment, _Mapping]] = ..., in_progress_snapshot_uri: _Optional[str] = ..., external_snapshot: _Optional[_Union[ExternalSnapshot, _Mapping]] = ..., local_snapshot: _Optional[_Union[LocalSnapshot, _Mapping]] = ..., in_progress_local_snapshot_name: _Optional[str] = ..., crash: _Optional[_Union[ActorCrash, _Mapping]] = ..., assigned_node: _Optional[str] = ..., suspend_if_idle_ms: _Optional[int] = ...) -> None: ...
+    previous_snapshot: ExternalSnapshot
+    def __init__(self, state: _Optional[_Union[ActorState, str]] = ..., worker_assignment: _Optional[_Union[WorkerAssignment, _Mapping]] = ..., in_progress_snapshot_uri: _Optional[str] = ..., external_snapshot: _Optional[_Union[ExternalSnapshot, _Mapping]] = ..., local_snapshot: _Optional[_Union[LocalSnapshot, _Mapping]] = ..., in_progress_local_snapshot_name: _Optional[str] = ..., crash: _Optional[_Union[ActorCrash, _Mapping]] = ..., assigned_node: _Optional[str] = ..., suspend_if_idle_ms: _Optional[int] = ..., previous_snapshot: _Optional[_Union[ExternalSnapshot, _Mapping]] = ...) -> None: ...
 
 class Actor(_message.Message):
     __slots__ = ("metadata", "actor_template", "worker_selector", "source_tag", "status")
@@ -274,10 +276,12 @@ class RevertActorRequest(_message.Message):
     def __init__(self, actor: _Optional[_Union[ObjectRef, _Mapping]] = ...) -> None: ...
 
 class RevertActorResponse(_message.Message):
-    __slots__ = ("actor",)
+    __slots__ = ("actor", "note")
     ACTOR_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     actor: Actor
-    def __init__(self, actor: _Optional[_Union[Actor, _Mapping]] = ...) -> None: ...
+    note: str
+    def __init__(self, actor: _Optional[_Union[Actor, _Mapping]] = ..., note: _Optional[str] = ...) -> None: ...
 
 class AllPorts(_message.Message):
     __slots__ = ()
@@ -546,16 +550,26 @@ class Worker(_message.Message):
     def __init__(self, metadata: _Optional[_Union[ResourceMetadata, _Mapping]] = ..., worker_namespace: _Optional[str] = ..., worker_pool: _Optional[str] = ..., worker_pod: _Optional[str] = ..., worker_pod_uid: _Optional[str] = ..., node_name: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ..., sandbox_class: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., status: _Optional[_Union[WorkerStatus, _Mapping]] = ..., epoch: _Optional[int] = ..., node_endpoint: _Optional[str] = ..., spiffe_id: _Optional[str] = ..., sandbox_classes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RegisterWorkerRequest(_message.Message):
-    __slots__ = ("worker", "capacity", "hosted_actor_uids", "activity")
+    __slots__ = ("worker", "capacity", "hosted_actor_uids", "activity", "held_snapshots")
     WORKER_FIELD_NUMBER: _ClassVar[int]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
     HOSTED_ACTOR_UIDS_FIELD_NUMBER: _ClassVar[int]
     ACTIVITY_FIELD_NUMBER: _ClassVar[int]
+    HELD_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     worker: Worker
     capacity: WorkerResources
     hosted_actor_uids: _containers.RepeatedScalarFieldContainer[str]
     activity: _containers.RepeatedCompositeFieldContainer[ActorActivity]
-    def __init__(self, worker: _Optional[_Union[Worker, _Mapping]] = ..., capacity: _Optional[_Union[WorkerResources, _Mapping]] = ..., hosted_actor_uids: _Optional[_Iterable[str]] = ..., activity: _Optional[_Iterable[_Union[ActorActivity, _Mapping]]] = ...) -> None: ...
+    held_snapshots: _containers.RepeatedCompositeFieldContainer[HeldSnapshot]
+    def __init__(self, worker: _Optional[_Union[Worker, _Mapping]] = ..., capacity: _Optional[_Union[WorkerResources, _Mapping]] = ..., hosted_actor_uids: _Optional[_Iterable[str]] = ..., activity: _Optional[_Iterable[_Union[ActorActivity, _Mapping]]] = ..., held_snapshots: _Optional[_Iterable[_Union[HeldSnapshot, _Mapping]]] = ...) -> None: ...
+
+class HeldSnapshot(_message.Message):
+    __slots__ = ("actor_uid", "snapshot_name")
+    ACTOR_UID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_NAME_FIELD_NUMBER: _ClassVar[int]
+    actor_uid: str
+    snapshot_name: str
+    def __init__(self, actor_uid: _Optional[str] = ..., snapshot_name: _Optional[str] = ...) -> None: ...
 
 class ActorActivity(_message.Message):
     __slots__ = ("actor_uid", "busy", "idle_ms")

@@ -34,16 +34,18 @@ class RunResponse(_message.Message):
     def __init__(self, timings: _Optional[_Union[StartTimings, _Mapping]] = ...) -> None: ...
 
 class RestoreRequest(_message.Message):
-    __slots__ = ("handle", "template", "snapshot_uri", "content_scope")
+    __slots__ = ("handle", "template", "snapshot_uri", "content_scope", "local_snapshot_name")
     HANDLE_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_URI_FIELD_NUMBER: _ClassVar[int]
     CONTENT_SCOPE_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_SNAPSHOT_NAME_FIELD_NUMBER: _ClassVar[int]
     handle: ActorHandle
     template: _ateapi_pb2.ActorTemplate
     snapshot_uri: str
     content_scope: _ateapi_pb2.SnapshotContentScope
-    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., template: _Optional[_Union[_ateapi_pb2.ActorTemplate, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ...) -> None: ...
+    local_snapshot_name: str
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., template: _Optional[_Union[_ateapi_pb2.ActorTemplate, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., local_snapshot_name: _Optional[str] = ...) -> None: ...
 
 class RestoreResponse(_message.Message):
     __slots__ = ("timings",)
@@ -68,40 +70,52 @@ class StartTimings(_message.Message):
     def __init__(self, fetch_ms: _Optional[float] = ..., network_ms: _Optional[float] = ..., sandbox_ms: _Optional[float] = ..., ready_ms: _Optional[float] = ..., activate_ms: _Optional[float] = ..., egress_ms: _Optional[float] = ...) -> None: ...
 
 class CheckpointRequest(_message.Message):
-    __slots__ = ("handle", "snapshot_uri", "content_scope", "if_idle_ms", "template_uid")
+    __slots__ = ("handle", "snapshot_uri", "content_scope", "if_idle_ms", "template_uid", "local_snapshot_name")
     HANDLE_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_URI_FIELD_NUMBER: _ClassVar[int]
     CONTENT_SCOPE_FIELD_NUMBER: _ClassVar[int]
     IF_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
     TEMPLATE_UID_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_SNAPSHOT_NAME_FIELD_NUMBER: _ClassVar[int]
     handle: ActorHandle
     snapshot_uri: str
     content_scope: _ateapi_pb2.SnapshotContentScope
     if_idle_ms: int
     template_uid: str
-    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., if_idle_ms: _Optional[int] = ..., template_uid: _Optional[str] = ...) -> None: ...
+    local_snapshot_name: str
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., snapshot_uri: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., if_idle_ms: _Optional[int] = ..., template_uid: _Optional[str] = ..., local_snapshot_name: _Optional[str] = ...) -> None: ...
 
 class CheckpointResponse(_message.Message):
-    __slots__ = ("found_stopped", "in_use", "kept_running", "content_scope")
+    __slots__ = ("found_stopped", "in_use", "kept_running", "content_scope", "memory_lost")
     FOUND_STOPPED_FIELD_NUMBER: _ClassVar[int]
     IN_USE_FIELD_NUMBER: _ClassVar[int]
     KEPT_RUNNING_FIELD_NUMBER: _ClassVar[int]
     CONTENT_SCOPE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_LOST_FIELD_NUMBER: _ClassVar[int]
     found_stopped: bool
     in_use: bool
     kept_running: str
     content_scope: _ateapi_pb2.SnapshotContentScope
-    def __init__(self, found_stopped: _Optional[bool] = ..., in_use: _Optional[bool] = ..., kept_running: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ...) -> None: ...
+    memory_lost: bool
+    def __init__(self, found_stopped: _Optional[bool] = ..., in_use: _Optional[bool] = ..., kept_running: _Optional[str] = ..., content_scope: _Optional[_Union[_ateapi_pb2.SnapshotContentScope, str]] = ..., memory_lost: _Optional[bool] = ...) -> None: ...
 
 class PauseRequest(_message.Message):
-    __slots__ = ("handle",)
+    __slots__ = ("handle", "local_snapshot_name", "template_uid")
     HANDLE_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_SNAPSHOT_NAME_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_UID_FIELD_NUMBER: _ClassVar[int]
     handle: ActorHandle
-    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ...) -> None: ...
+    local_snapshot_name: str
+    template_uid: str
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., local_snapshot_name: _Optional[str] = ..., template_uid: _Optional[str] = ...) -> None: ...
 
 class PauseResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("stored", "kept_running")
+    STORED_FIELD_NUMBER: _ClassVar[int]
+    KEPT_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    stored: bool
+    kept_running: str
+    def __init__(self, stored: _Optional[bool] = ..., kept_running: _Optional[str] = ...) -> None: ...
 
 class ThawRequest(_message.Message):
     __slots__ = ("handle",)
@@ -114,10 +128,12 @@ class ThawResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TerminateRequest(_message.Message):
-    __slots__ = ("handle",)
+    __slots__ = ("handle", "local_snapshot_name")
     HANDLE_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_SNAPSHOT_NAME_FIELD_NUMBER: _ClassVar[int]
     handle: ActorHandle
-    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ...) -> None: ...
+    local_snapshot_name: str
+    def __init__(self, handle: _Optional[_Union[ActorHandle, _Mapping]] = ..., local_snapshot_name: _Optional[str] = ...) -> None: ...
 
 class TerminateResponse(_message.Message):
     __slots__ = ()

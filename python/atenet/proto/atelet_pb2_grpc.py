@@ -97,7 +97,8 @@ class AteletServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Pause(self, request, context):
-        """Closes ingress and freezes the actor where it is: it keeps its memory and its slot.
+        """Closes ingress and freezes the actor where it is, with its memory and its slot; or keeps its memory
+        and its files on this node and ends it.
         Unimplemented when it cannot be frozen here; it then runs on as before.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

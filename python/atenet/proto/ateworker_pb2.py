@@ -26,43 +26,47 @@ from atenet.proto import ateapi_pb2 as atenet_dot_proto_dot_ateapi__pb2
 from atenet.proto import atelet_pb2 as atenet_dot_proto_dot_atelet__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61tenet/proto/ateworker.proto\x12\tateworker\x1a\x19\x61tenet/proto/ateapi.proto\x1a\x19\x61tenet/proto/atelet.proto\"\xea\x01\n\x12RunWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\'\n\x08template\x18\x03 \x01(\x0b\x32\x15.ateapi.ActorTemplate\x12\x11\n\tactor_dir\x18\x04 \x01(\t\x12\x30\n\x0e\x65gress_gateway\x18\x05 \x01(\x0b\x32\x18.ateworker.EgressGateway\x12!\n\x06memory\x18\x06 \x01(\x0b\x32\x11.ateworker.Memory\x12\x0e\n\x06golden\x18\x07 \x01(\x08\"[\n\x06Memory\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x17\n\x0fruntime_version\x18\x02 \x01(\t\x12\x0f\n\x07machine\x18\x03 \x01(\t\x12\x14\n\x0c\x63pu_features\x18\x04 \x03(\t\" \n\rEgressGateway\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\"<\n\x13RunWorkloadResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"\xad\x01\n\x19\x43heckpointWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\x12\n\nif_idle_ms\x18\x03 \x01(\x03\x12\x33\n\rcontent_scope\x18\x04 \x01(\x0e\x32\x1c.ateapi.SnapshotContentScope\x12\x12\n\nmemory_dir\x18\x05 \x01(\t\"f\n\x1a\x43heckpointWorkloadResponse\x12\x15\n\rfound_stopped\x18\x01 \x01(\x08\x12\x0e\n\x06in_use\x18\x02 \x01(\x08\x12!\n\x06memory\x18\x03 \x01(\x0b\x32\x11.ateworker.Memory\"K\n\x14PauseWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x17\n\x15PauseWorkloadResponse\"J\n\x13ThawWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x16\n\x14ThawWorkloadResponse\"O\n\x18TerminateWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x1b\n\x19TerminateWorkloadResponse\"\x16\n\x14ListWorkloadsRequest\"?\n\x15ListWorkloadsResponse\x12&\n\tworkloads\x18\x01 \x03(\x0b\x32\x13.ateworker.Workload\"N\n\x08Workload\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t2\x92\x04\n\x06Worker\x12L\n\x0bRunWorkload\x12\x1d.ateworker.RunWorkloadRequest\x1a\x1e.ateworker.RunWorkloadResponse\x12\x61\n\x12\x43heckpointWorkload\x12$.ateworker.CheckpointWorkloadRequest\x1a%.ateworker.CheckpointWorkloadResponse\x12R\n\rPauseWorkload\x12\x1f.ateworker.PauseWorkloadRequest\x1a .ateworker.PauseWorkloadResponse\x12O\n\x0cThawWorkload\x12\x1e.ateworker.ThawWorkloadRequest\x1a\x1f.ateworker.ThawWorkloadResponse\x12^\n\x11TerminateWorkload\x12#.ateworker.TerminateWorkloadRequest\x1a$.ateworker.TerminateWorkloadResponse\x12R\n\rListWorkloads\x12\x1f.ateworker.ListWorkloadsRequest\x1a .ateworker.ListWorkloadsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61tenet/proto/ateworker.proto\x12\tateworker\x1a\x19\x61tenet/proto/ateapi.proto\x1a\x19\x61tenet/proto/atelet.proto\"\xea\x01\n\x12RunWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\'\n\x08template\x18\x03 \x01(\x0b\x32\x15.ateapi.ActorTemplate\x12\x11\n\tactor_dir\x18\x04 \x01(\t\x12\x30\n\x0e\x65gress_gateway\x18\x05 \x01(\x0b\x32\x18.ateworker.EgressGateway\x12!\n\x06memory\x18\x06 \x01(\x0b\x32\x11.ateworker.Memory\x12\x0e\n\x06golden\x18\x07 \x01(\x08\"\xc6\x01\n\x06Memory\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x17\n\x0fruntime_version\x18\x02 \x01(\t\x12\x0f\n\x07machine\x18\x03 \x01(\t\x12\x14\n\x0c\x63pu_features\x18\x04 \x03(\t\x12+\n\x05roots\x18\x05 \x03(\x0b\x32\x1c.ateworker.Memory.RootsEntry\x12\x0e\n\x06newest\x18\x06 \x01(\x08\x1a,\n\nRootsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\" \n\rEgressGateway\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\"<\n\x13RunWorkloadResponse\x12%\n\x07timings\x18\x01 \x01(\x0b\x32\x14.atelet.StartTimings\"\xad\x01\n\x19\x43heckpointWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\x12\n\nif_idle_ms\x18\x03 \x01(\x03\x12\x33\n\rcontent_scope\x18\x04 \x01(\x0e\x32\x1c.ateapi.SnapshotContentScope\x12\x12\n\nmemory_dir\x18\x05 \x01(\t\"f\n\x1a\x43heckpointWorkloadResponse\x12\x15\n\rfound_stopped\x18\x01 \x01(\x08\x12\x0e\n\x06in_use\x18\x02 \x01(\x08\x12!\n\x06memory\x18\x03 \x01(\x0b\x32\x11.ateworker.Memory\"K\n\x14PauseWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x17\n\x15PauseWorkloadResponse\"J\n\x13ThawWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x16\n\x14ThawWorkloadResponse\"O\n\x18TerminateWorkloadRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\"\x1b\n\x19TerminateWorkloadResponse\"\x16\n\x14ListWorkloadsRequest\"?\n\x15ListWorkloadsResponse\x12&\n\tworkloads\x18\x01 \x03(\x0b\x32\x13.ateworker.Workload\"N\n\x08Workload\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t2\x92\x04\n\x06Worker\x12L\n\x0bRunWorkload\x12\x1d.ateworker.RunWorkloadRequest\x1a\x1e.ateworker.RunWorkloadResponse\x12\x61\n\x12\x43heckpointWorkload\x12$.ateworker.CheckpointWorkloadRequest\x1a%.ateworker.CheckpointWorkloadResponse\x12R\n\rPauseWorkload\x12\x1f.ateworker.PauseWorkloadRequest\x1a .ateworker.PauseWorkloadResponse\x12O\n\x0cThawWorkload\x12\x1e.ateworker.ThawWorkloadRequest\x1a\x1f.ateworker.ThawWorkloadResponse\x12^\n\x11TerminateWorkload\x12#.ateworker.TerminateWorkloadRequest\x1a$.ateworker.TerminateWorkloadResponse\x12R\n\rListWorkloads\x12\x1f.ateworker.ListWorkloadsRequest\x1a .ateworker.ListWorkloadsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'atenet.proto.ateworker_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_MEMORY_ROOTSENTRY']._loaded_options = None
+  _globals['_MEMORY_ROOTSENTRY']._serialized_options = b'8\001'
   _globals['_RUNWORKLOADREQUEST']._serialized_start=98
   _globals['_RUNWORKLOADREQUEST']._serialized_end=332
-  _globals['_MEMORY']._serialized_start=334
-  _globals['_MEMORY']._serialized_end=425
-  _globals['_EGRESSGATEWAY']._serialized_start=427
-  _globals['_EGRESSGATEWAY']._serialized_end=459
-  _globals['_RUNWORKLOADRESPONSE']._serialized_start=461
-  _globals['_RUNWORKLOADRESPONSE']._serialized_end=521
-  _globals['_CHECKPOINTWORKLOADREQUEST']._serialized_start=524
-  _globals['_CHECKPOINTWORKLOADREQUEST']._serialized_end=697
-  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_start=699
-  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_end=801
-  _globals['_PAUSEWORKLOADREQUEST']._serialized_start=803
-  _globals['_PAUSEWORKLOADREQUEST']._serialized_end=878
-  _globals['_PAUSEWORKLOADRESPONSE']._serialized_start=880
-  _globals['_PAUSEWORKLOADRESPONSE']._serialized_end=903
-  _globals['_THAWWORKLOADREQUEST']._serialized_start=905
-  _globals['_THAWWORKLOADREQUEST']._serialized_end=979
-  _globals['_THAWWORKLOADRESPONSE']._serialized_start=981
-  _globals['_THAWWORKLOADRESPONSE']._serialized_end=1003
-  _globals['_TERMINATEWORKLOADREQUEST']._serialized_start=1005
-  _globals['_TERMINATEWORKLOADREQUEST']._serialized_end=1084
-  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_start=1086
-  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_end=1113
-  _globals['_LISTWORKLOADSREQUEST']._serialized_start=1115
-  _globals['_LISTWORKLOADSREQUEST']._serialized_end=1137
-  _globals['_LISTWORKLOADSRESPONSE']._serialized_start=1139
-  _globals['_LISTWORKLOADSRESPONSE']._serialized_end=1202
-  _globals['_WORKLOAD']._serialized_start=1204
-  _globals['_WORKLOAD']._serialized_end=1282
-  _globals['_WORKER']._serialized_start=1285
-  _globals['_WORKER']._serialized_end=1815
+  _globals['_MEMORY']._serialized_start=335
+  _globals['_MEMORY']._serialized_end=533
+  _globals['_MEMORY_ROOTSENTRY']._serialized_start=489
+  _globals['_MEMORY_ROOTSENTRY']._serialized_end=533
+  _globals['_EGRESSGATEWAY']._serialized_start=535
+  _globals['_EGRESSGATEWAY']._serialized_end=567
+  _globals['_RUNWORKLOADRESPONSE']._serialized_start=569
+  _globals['_RUNWORKLOADRESPONSE']._serialized_end=629
+  _globals['_CHECKPOINTWORKLOADREQUEST']._serialized_start=632
+  _globals['_CHECKPOINTWORKLOADREQUEST']._serialized_end=805
+  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_start=807
+  _globals['_CHECKPOINTWORKLOADRESPONSE']._serialized_end=909
+  _globals['_PAUSEWORKLOADREQUEST']._serialized_start=911
+  _globals['_PAUSEWORKLOADREQUEST']._serialized_end=986
+  _globals['_PAUSEWORKLOADRESPONSE']._serialized_start=988
+  _globals['_PAUSEWORKLOADRESPONSE']._serialized_end=1011
+  _globals['_THAWWORKLOADREQUEST']._serialized_start=1013
+  _globals['_THAWWORKLOADREQUEST']._serialized_end=1087
+  _globals['_THAWWORKLOADRESPONSE']._serialized_start=1089
+  _globals['_THAWWORKLOADRESPONSE']._serialized_end=1111
+  _globals['_TERMINATEWORKLOADREQUEST']._serialized_start=1113
+  _globals['_TERMINATEWORKLOADREQUEST']._serialized_end=1192
+  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_start=1194
+  _globals['_TERMINATEWORKLOADRESPONSE']._serialized_end=1221
+  _globals['_LISTWORKLOADSREQUEST']._serialized_start=1223
+  _globals['_LISTWORKLOADSREQUEST']._serialized_end=1245
+  _globals['_LISTWORKLOADSRESPONSE']._serialized_start=1247
+  _globals['_LISTWORKLOADSRESPONSE']._serialized_end=1310
+  _globals['_WORKLOAD']._serialized_start=1312
+  _globals['_WORKLOAD']._serialized_end=1390
+  _globals['_WORKER']._serialized_start=1393
+  _globals['_WORKER']._serialized_end=1923
 # @@protoc_insertion_point(module_scope)

@@ -27,16 +27,27 @@ class RunWorkloadRequest(_message.Message):
     def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ..., actor_uid: _Optional[str] = ..., template: _Optional[_Union[_ateapi_pb2.ActorTemplate, _Mapping]] = ..., actor_dir: _Optional[str] = ..., egress_gateway: _Optional[_Union[EgressGateway, _Mapping]] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ..., golden: _Optional[bool] = ...) -> None: ...
 
 class Memory(_message.Message):
-    __slots__ = ("directory", "runtime_version", "machine", "cpu_features")
+    __slots__ = ("directory", "runtime_version", "machine", "cpu_features", "roots", "newest")
+    class RootsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_VERSION_FIELD_NUMBER: _ClassVar[int]
     MACHINE_FIELD_NUMBER: _ClassVar[int]
     CPU_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    ROOTS_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
     directory: str
     runtime_version: str
     machine: str
     cpu_features: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, directory: _Optional[str] = ..., runtime_version: _Optional[str] = ..., machine: _Optional[str] = ..., cpu_features: _Optional[_Iterable[str]] = ...) -> None: ...
+    roots: _containers.ScalarMap[str, str]
+    newest: bool
+    def __init__(self, directory: _Optional[str] = ..., runtime_version: _Optional[str] = ..., machine: _Optional[str] = ..., cpu_features: _Optional[_Iterable[str]] = ..., roots: _Optional[_Mapping[str, str]] = ..., newest: _Optional[bool] = ...) -> None: ...
 
 class EgressGateway(_message.Message):
     __slots__ = ("address",)

@@ -88,16 +88,17 @@ class WorkerService(ateworker_pb2_grpc.WorkerServicer):
             found_stopped=done is Checkpoint.FOUND_STOPPED, in_use=done is Checkpoint.IN_USE
         )
         if done is Checkpoint.SAVED:
-            answer.memory.CopyFrom(self._described(request.memory_dir))
+            answer.memory.CopyFrom(self._described(request.memory_dir, actor))
         return answer
 
-    def _described(self, directory: str) -> ateworker_pb2.Memory:
+    def _described(self, directory: str, actor: Incarnation) -> ateworker_pb2.Memory:
         runtime = self._supervisor.runtime
         return ateworker_pb2.Memory(
             directory=directory,
             runtime_version=runtime.version if runtime else "",
             machine=runtime.machine if runtime else "",
             cpu_features=runtime.features if runtime else (),
+            roots=self._supervisor.roots(actor),
         )
 
     async def PauseWorkload(
@@ -157,6 +158,8 @@ def _memory(given: ateworker_pb2.Memory) -> Memory:
     return Memory(
         _absolute("memory.directory", given.directory),
         Runtime(given.runtime_version, given.machine, tuple(given.cpu_features)),
+        roots=dict(given.roots) or None,
+        newest=given.newest,
     )
 
 

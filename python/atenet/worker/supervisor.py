@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,10 +44,13 @@ class NotHostedError(AteError):
 
 @dataclass(frozen=True)
 class Memory:
-    """What an earlier activation's `save` wrote, and what it ran on."""
+    """What an earlier activation's `save` wrote, and what it ran on. `newest`: it is good only while
+    a first start would be given the same root file systems."""
 
     directory: Path
     runtime: Runtime
+    roots: Mapping[str, str] | None = None
+    newest: bool = False
 
 
 class Checkpoint(enum.Enum):
@@ -141,6 +144,11 @@ class Supervisor:
     def workloads(self) -> list[Workload]:
         return list(self._workloads.values())
 
+    def roots(self, actor: Incarnation) -> Mapping[str, str]:
+        """By container, which root file system the memory of a hosted actor is of."""
+        workload = self._workloads.get(actor.uid)
+        return {} if workload is None else workload.roots
+
     def hosted(self) -> list[str]:
         """Uids of the actors that live here; one that ended by itself does not."""
         return [uid for uid, w in self._workloads.items() if w.state is not State.EXITED]
@@ -181,7 +189,7 @@ class Supervisor:
                 return here.timings
             if self._draining:
                 raise DrainingError("the worker is stopping")
-            sandbox = self._sandbox_for(template)
+            sandbox = self._sandbox_for(template, memory)
             directory = None if memory is None else _usable(memory, sandbox)
             order = Order.of(
                 template,
@@ -190,6 +198,8 @@ class Supervisor:
                 self._allowed,
                 self._common,
                 memory=directory,
+                roots=None if memory is None else memory.roots,
+                newest=memory is not None and memory.newest,
                 golden=golden,
             )
             if here is not None and here.state is not State.EXITED:
@@ -206,7 +216,7 @@ class Supervisor:
             _log.info("actor started", extra=_fields(actor) | _milliseconds(workload.timings))
             return workload.timings
 
-    def _sandbox_for(self, template: ateapi_pb2.ActorTemplate) -> Sandbox:
+    def _sandbox_for(self, template: ateapi_pb2.ActorTemplate, memory: Memory | None) -> Sandbox:
         wanted = template.sandbox_config.sandbox_class or DEFAULT_CLASS
         sandbox = self._parts.sandboxes.get(wanted)
         if sandbox is None:
@@ -214,7 +224,7 @@ class Supervisor:
                 f"template.sandbox_config.sandbox_class {wanted!r} is not offered by this worker",
                 hint=f"it has: {', '.join(sorted(self._parts.sandboxes))}",
             )
-        sandbox.check(template)
+        sandbox.check(template, memory.roots if memory is not None else None)
         return sandbox
 
     async def _checkpoint(

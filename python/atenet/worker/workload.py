@@ -78,6 +78,8 @@ class Order:
     durable: tuple[Path, ...]
     logs: Path
     memory: Path | None = None  # to go on from
+    roots: Mapping[str, str] | None = None  # of that memory
+    newest: bool = False  # only if that is what a first start would be given
     golden: bool = False  # a first start for all: it is nobody, and nobody reaches it
 
     @classmethod
@@ -90,6 +92,8 @@ class Order:
         common: Common = Common(),  # noqa: B008 - frozen
         *,
         memory: Path | None = None,
+        roots: Mapping[str, str] | None = None,
+        newest: bool = False,
         golden: bool = False,
     ) -> Order:
         """Raises InvalidTemplateError naming the field."""
@@ -101,6 +105,8 @@ class Order:
             durable=tuple(volume_directories(template, actor_dir).values()),
             logs=actor_dir / "logs",
             memory=memory,
+            roots=roots,
+            newest=newest,
             golden=golden,
         )
 
@@ -247,6 +253,11 @@ class Workload:
         return self._order.golden
 
     @property
+    def roots(self) -> Mapping[str, str]:
+        """By container, which root file system its memory is of."""
+        return {} if self._group is None else self._group.roots
+
+    @property
     def ended_by_itself(self) -> bool:
         """Also true before anybody had the time to clear up."""
         if self.state is State.EXITED:
@@ -288,6 +299,8 @@ class Workload:
                 "actor-uid": known[2],
             },
             memory=order.memory,
+            roots=order.roots,
+            newest=order.newest,
         )
 
     async def _until_ready(self, group: SandboxGroup, network: NetworkPair) -> None:

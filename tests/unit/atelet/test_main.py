@@ -5,8 +5,6 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from atenet.atelet.files import ActorFiles
-from atenet.atelet.golden import GoldenImages
 from atenet.atelet.main import _housekeeping
 from atenet.atelet.settings import AteletSettings
 from atenet.daemon import Stop
@@ -91,21 +89,16 @@ async def test_it_writes_below_its_directories_only_and_ends_with_0(alone: Node)
     assert made == {".", "ca", "identity", "trust", "node", "snapshots"}
 
 
-class _Broken(ActorFiles, GoldenImages):
-    def __init__(self, stop: Stop) -> None:
-        self.stop, self.asked = stop, 0
+async def test_housekeeping_that_fails_ends_nothing() -> None:
+    stop, asked = Stop(), []
 
-    def forget_old_logs(self, now: float | None = None) -> None:
-        self.asked += 1
+    def broken() -> None:
+        asked.append("broken")
         raise RecursionError
 
-    def forget_unused(self, now: float | None = None) -> None:
-        self.asked += 1
-        self.stop.set()
+    def last() -> None:
+        asked.append("last")
+        stop.set()
 
-
-async def test_housekeeping_that_fails_ends_nothing() -> None:
-    stop = Stop()
-    broken = _Broken(stop)
-    await _housekeeping(broken, broken, stop)
-    assert broken.asked == 2
+    await _housekeeping((broken, last), stop)
+    assert asked == ["broken", "last"]

@@ -190,6 +190,14 @@ def _other_template(root: Path) -> None:
     _edit(root, lambda fields: fields.update(template_uid="another"))
 
 
+def _other_host(root: Path) -> None:
+    _edit(root, lambda fields: fields["memory"]["roots"].update(main="host:0123"))
+
+
+def _unnamed_root(root: Path) -> None:
+    _edit(root, lambda fields: fields["memory"].pop("roots"))
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -199,6 +207,8 @@ def _other_template(root: Path) -> None:
         (_other_runsc, "is of runsc release-20990101.0"),
         (_other_processor, "features that this one lacks: quantum"),
         (_other_template, "of another template"),
+        (_other_host, "of other programs than this host has now"),
+        (_unnamed_root, "does not say which root file systems"),
     ],
 )
 async def test_memory_that_cannot_go_on_is_refused_with_the_reason(
@@ -225,6 +235,7 @@ async def test_a_killed_workers_actor_ends_and_its_files_are_stored(staffed: Nod
     assert _mine() != []
     answer = await staffed.checkpoint_full(handle, uri, template)
     assert (answer.content_scope, answer.found_stopped) == (DATA, True)
+    assert answer.memory_lost
     assert _mine() == []
     state = Path("/run/atenet") / worker.prefix
     assert state.exists()

@@ -11,12 +11,14 @@ import grpc.aio
 import pytest
 from atenet.atelet.files import ActorFiles
 from atenet.atelet.golden import GoldenImages
+from atenet.atelet.local import LocalSnapshots
 from atenet.atelet.node import NodeAgent
+from atenet.atelet.parts import Parts
 from atenet.atelet.saving import KeptRunningError, let_go_on
 from atenet.atelet.snapshot import SnapshotStore
 from atenet.atelet.worker_calls import WorkerCallError
 from atenet.atelet.workers import KnownWorker, Workers
-from atenet.gvisor import Runtime
+from atenet.gvisor import MemoryNeeds, Runtime
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import atelet_pb2
 from atenet.snapshots.filesystem import FileObjects
@@ -107,18 +109,19 @@ async def test_whatever_fails_while_storing_lets_the_actor_go_on(
 ) -> None:
     told: list[str] = []
 
-    async def save(*_: object, **__: object) -> Runtime:
-        return Runtime("release-1", "x86_64", ())
+    async def save(*_: object, **__: object) -> MemoryNeeds:
+        return MemoryNeeds(Runtime("release-1", "x86_64", ()), {"main": "host:1"})
 
     async def thaw(worker: KnownWorker, handle: atelet_pb2.ActorHandle) -> None:
         told.append(handle.actor_uid)
 
-    monkeypatch.setattr("atenet.atelet.node.save", save)
+    monkeypatch.setattr("atenet.atelet.storing.save", save)
     monkeypatch.setattr("atenet.atelet.saving.thaw_workload", thaw)
     files, workers = ActorFiles(tmp_path / "actors"), Workers(tmp_path / "w", silent_after=9)
     await workers.registered("worker-1", 1, str(tmp_path / "socket"), {UID})
     store = SnapshotStore(_BrokenStore(tmp_path / "store"))
-    agent = NodeAgent(files, store, workers, GoldenImages(tmp_path / "golden"))
+    golden = GoldenImages(tmp_path / "golden")
+    agent = NodeAgent(Parts(files, store, LocalSnapshots(files), golden, workers))
     files.prepare(UID, ["data"])
     handle = _handle()
     with pytest.raises(KeptRunningError, match="is not to its liking"):

@@ -11,6 +11,8 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import atelet_pb2
 from atenet.worker.network import netns
 from atenet.worker.sandbox.gvisor.runsc import processes
 
@@ -60,7 +62,8 @@ async def _kill_after(node: Node, process: str, moment: float) -> None:
     await asyncio.sleep(moment)
     if process == "runsc":
         for pid in _mine():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     else:
         victim = node.atelet if process == "atelet" else node.workers["worker-1"].process
         assert victim is not None
@@ -129,7 +132,9 @@ async def test_killed_while_it_is_put_to_sleep(staffed: Node, process: str) -> N
     template, uri = counter_template(), await _slept(staffed)
     for moment in MOMENTS:
         handle = staffed.handle("worker-1", UID)
-        await staffed.restore(handle, template, uri, FULL)
+        await _patiently(
+            lambda handle=handle, uri=uri: staffed.restore(handle, template, uri, FULL)
+        )
         counted = int(await count(await staffed.gateway("worker-1")))
         taken = staffed.uri(UID)
         sleeping = asyncio.ensure_future(staffed.checkpoint_full(handle, taken, template))
@@ -157,3 +162,43 @@ async def test_killed_while_it_is_put_to_sleep(staffed: Node, process: str) -> N
         assert await count(gateway, "/read/data/file") == "written"
         await staffed.terminate(other)
         assert not (staffed.root / "node" / "actors" / UID / "memory").exists()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("process", ["worker", "atelet", "runsc"])
+async def test_killed_while_it_is_paused_or_goes_on_from_that(staffed: Node, process: str) -> None:
+    template, uri = counter_template(), await _slept(staffed)
+    directory = staffed.root / "node" / "actors" / UID
+    for moment in MOMENTS:
+        handle = staffed.handle("worker-1", UID)
+        await _patiently(
+            lambda handle=handle, uri=uri: staffed.restore(handle, template, uri, FULL)
+        )
+        pausing = asyncio.ensure_future(staffed.pause_kept(handle, template))
+        await _kill_after(staffed, process, moment)
+        await asyncio.gather(pausing, return_exceptions=True)
+        await _raise_again(staffed, process)
+        stored = await _paused_after_all(staffed, handle, template)
+        if not stored:
+            await _patiently(lambda: staffed.terminate(staffed.handle("worker-1", UID)))
+        else:
+            other = staffed.handle("worker-2", UID)
+            await _patiently(lambda other=other: staffed.restore_kept(other, template))
+            gateway = await staffed.gateway("worker-2")
+            assert await count(gateway) == "2", moment
+            assert await count(gateway, "/read/data/file") == "written"
+            await staffed.terminate(other)
+        await eventually(lambda: _left(staffed, staffed.workers["worker-1"]) == [], 10)
+        assert sorted(path.name for path in directory.iterdir()) == ["logs"]
+
+
+async def _paused_after_all(
+    node: Node, handle: atelet_pb2.ActorHandle, template: pb.ActorTemplate
+) -> bool:
+    """As the control plane does: again; False when its memory is lost."""
+    try:
+        answer = await _patiently(lambda: node.pause_kept(handle, template))
+    except grpc.aio.AioRpcError as e:
+        assert e.code() is grpc.StatusCode.NOT_FOUND
+        return False
+    return bool(answer.stored)

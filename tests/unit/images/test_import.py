@@ -1,6 +1,7 @@
 """Images from what other tools write, and their actors."""
 
 import io
+import os
 import subprocess
 import sysconfig
 import tarfile
@@ -163,9 +164,61 @@ def test_a_new_version_stands_beside_the_old_one(store: ImageStore, tmp_path: Pa
     assert store.find("tool") == second
     assert (first.rootfs / "v").read_bytes() == b"1"
     assert [each.name for each in store.list()] == ["tool"]
+    assert store.version("tool", first.version) == first
     assert store.remove("tool")
     assert store.list() == []
     assert not store.remove("tool")
+    assert (second.rootfs / "v").read_bytes() == b"2", "until it is collected"
+
+
+def test_the_same_content_is_the_same_version(store: ImageStore, tmp_path: Path) -> None:
+    source = oci_archive(tmp_path / "1.tar", CONFIG, layer({"v": b"1"}))
+    first = _import(store, source)
+    inode = first.rootfs.stat().st_ino
+    assert _import(store, source, replace=True) == first
+    assert _import(store, source, "other").version == first.version
+    assert first.rootfs.stat().st_ino == inode
+    for other in ({"v": b"2"}, {"v": b"1", "w": b""}, {"v": ("symlink", "1")}):
+        changed = _import(
+            store, oci_archive(tmp_path / "2.tar", CONFIG, layer(other)), replace=True
+        )
+        assert changed.version != first.version
+    told = oci_archive(tmp_path / "3.tar", CONFIG | {"Cmd": ["three"]}, layer({"v": b"1"}))
+    assert _import(store, told, replace=True).version != first.version
+
+
+def test_what_nothing_names_any_more_is_collected(store: ImageStore, tmp_path: Path) -> None:
+    versions = [
+        _import(store, oci_archive(tmp_path / "i.tar", CONFIG, layer({"v": n})), replace=True)
+        for n in (b"1", b"2", b"3", b"4")
+    ]
+    named, held = versions[0], store.hold(versions[1])
+    assert held is not None
+    assert store.collect(lambda: {named.version}) == [versions[2].version]
+    assert [image.rootfs.exists() for image in versions] == [True, True, False, True]
+    os.close(held)
+    assert store.collect(lambda: {named.version}) == [versions[1].version]
+    assert store.hold(versions[1]) is None
+    store.remove("tool")
+    assert set(store.collect(set)) == {named.version, versions[3].version}
+    assert list((tmp_path / "images" / "versions").iterdir()) == []
+
+
+def test_where_the_snapshots_cannot_be_asked_nothing_is_collected(
+    store: ImageStore, tmp_path: Path
+) -> None:
+    image = _import(store, oci_archive(tmp_path / "i.tar", CONFIG, layer({"v": b"1"})))
+
+    def unreachable() -> set[str]:
+        raise OSError("the store does not answer")
+
+    assert store.collect(unreachable) == [], "not asked: all have a name"
+    store.remove("tool")
+    with pytest.raises(OSError, match="does not answer"):
+        store.collect(unreachable)
+    held = store.hold(image)
+    assert held is not None
+    os.close(held)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +231,8 @@ def test_what_is_no_image_is_refused_and_leaves_nothing(
     (tmp_path / "bad.tar").write_bytes(content)
     with pytest.raises(AteError, match=said):
         _import(store, tmp_path / "bad.tar")
-    assert list((tmp_path / "images").glob("*")) == []
+    assert store.list() == []
+    assert list((tmp_path / "images").glob("*/*")) == []
 
 
 def test_a_bad_name_is_refused(store: ImageStore, tmp_path: Path) -> None:

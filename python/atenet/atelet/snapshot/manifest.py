@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from atenet._engine import check_name
 from atenet.errors import AteError
-from atenet.gvisor import Runtime
+from atenet.gvisor import MemoryNeeds, Runtime
+from atenet.gvisor.needs import checked_roots
 
 __all__ = [
     "FILE_NAME",
@@ -64,11 +65,17 @@ class MemoryEntry:
     sha256: str
     size: int
     runtime: Runtime
+    roots: dict[str, str] = field(default_factory=dict)  # by container
+
+    @property
+    def needs(self) -> MemoryNeeds:
+        return MemoryNeeds(self.runtime, self.roots)
 
     @classmethod
     def decode(cls, given: dict[str, Any]) -> MemoryEntry:
         """Raises ValueError, TypeError or KeyError."""
         entry = cls(**{**given, "runtime": Runtime.from_json(given["runtime"])})
+        checked_roots(entry.roots)
         if entry.file != MEMORY_FILE:
             raise ValueError(f"the archive of the memory has the name {entry.file!r}")
         return entry
@@ -85,6 +92,7 @@ class Manifest:
     volumes: tuple[VolumeEntry, ...]
     template_uid: str = ""
     memory: MemoryEntry | None = None
+    memory_lost: bool = False  # it was to be there, and went with its worker
 
     def encode(self) -> bytes:
         return json.dumps({"format": _FORMAT, **asdict(self)}, indent=2).encode() + b"\n"

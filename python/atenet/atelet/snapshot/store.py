@@ -30,7 +30,7 @@ from atenet.atelet.snapshot.manifest import (
     archive_name,
 )
 from atenet.errors import AteError
-from atenet.gvisor import Runtime
+from atenet.gvisor import MemoryNeeds
 from atenet.snapshots import ObjectStore, SnapshotUris
 
 __all__ = ["SnapshotStore"]
@@ -70,7 +70,7 @@ class SnapshotStore:
         uri: str,
         volumes: Mapping[str, Path],
         described: Manifest,
-        memory: tuple[Path, Runtime] | None = None,
+        memory: tuple[Path, MemoryNeeds] | None = None,
     ) -> Manifest:
         """Stores the directories under `uri`; when it returns they survive a power cut.
 
@@ -96,7 +96,7 @@ class SnapshotStore:
         `memory`: an empty directory for the image, if there is one. Raises SnapshotMissingError,
         SnapshotDamagedError, OSError.
         """
-        manifest = self._committed(uri)
+        manifest = self.manifest(uri)
         partial = into.with_name(f"{into.name}.partial")
         trees.remove_quietly(partial)
         try:
@@ -113,19 +113,36 @@ class SnapshotStore:
             raise
         return manifest
 
+    def needs(self) -> Iterator[MemoryNeeds]:
+        """Of the memory of every committed snapshot that can be read. Raises OSError."""
+        for found in self._objects.list():
+            directory, _, name = found.key.rpartition("/")
+            if name != FILE_NAME:
+                continue
+            # Removed meanwhile; or damaged, and then nothing can go on from it.
+            with contextlib.suppress(FileNotFoundError, SnapshotDamagedError):
+                manifest = Manifest.decode(self._objects.get(found.key), directory)
+                if manifest.memory is not None:
+                    yield manifest.memory.needs
+
     def verify(self, uri: str) -> Manifest:
         """Reads all of it. Raises SnapshotMissingError, SnapshotDamagedError, OSError."""
-        manifest = self._committed(uri)
+        manifest = self.manifest(uri)
         parts = [(entry.file, entry.sha256) for entry in manifest.volumes]
         if manifest.memory is not None:
             parts.append((manifest.memory.file, manifest.memory.sha256))
         for file, sha256 in parts:
-            with self._reading(uri, file) as counted:
-                counted.exhaust()
-            counted.check(sha256, f"{uri}/{file}")
+            self.compare(uri, file, sha256)
         return manifest
 
-    def _committed(self, uri: str) -> Manifest:
+    def compare(self, uri: str, file: str, sha256: str) -> None:
+        """Reads one file of it. Raises SnapshotDamagedError and OSError."""
+        with self._reading(uri, file) as counted:
+            counted.exhaust()
+        counted.check(sha256, f"{uri}/{file}")
+
+    def manifest(self, uri: str) -> Manifest:
+        """Raises SnapshotMissingError and SnapshotDamagedError."""
         manifest = self.find(uri)
         if manifest is None:
             raise SnapshotMissingError(f"there is no snapshot {uri}")
@@ -145,8 +162,9 @@ class SnapshotStore:
         file = archive_name(name)
         return VolumeEntry(name, file, *self._save(f"{key}/{file}", volume))
 
-    def _save_memory(self, key: str, image: Path, runtime: Runtime) -> MemoryEntry:
-        return MemoryEntry(MEMORY_FILE, *self._save(f"{key}/{MEMORY_FILE}", image), runtime)
+    def _save_memory(self, key: str, image: Path, needs: MemoryNeeds) -> MemoryEntry:
+        written = self._save(f"{key}/{MEMORY_FILE}", image)
+        return MemoryEntry(MEMORY_FILE, *written, needs.runtime, dict(needs.roots))
 
     def _save(self, key: str, source: Path) -> tuple[str, int]:
         """Digest and size of what was written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -54,6 +55,9 @@ class Launch:
     logs: Path
     facts: dict[str, str] = field(default_factory=dict)  # files at /run/ate: who it is
     memory: Path | None = None  # what `SandboxGroup.save` wrote; None: the commands are started
+    # What `SandboxGroup.roots` was then: it goes on with those. None: not known, so not compared.
+    roots: Mapping[str, str] | None = None
+    newest: bool = False  # only if these are what a first start would be given
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,9 @@ class SandboxGroup(Protocol):
 
     exited: asyncio.Future[Exit]
     """Done when the first container has ended by itself or was stopped."""
+
+    roots: Mapping[str, str]
+    """By container, which root file system its memory is of; empty for a class that keeps none."""
 
     async def check_freezable(self) -> None:
         """Raises FreezeUnavailableError where `freeze` is known to be impossible."""
@@ -102,8 +109,11 @@ class Sandbox(Protocol):
     runtime: Runtime | None
     """What saved memory depends on; None for a class that keeps none."""
 
-    def check(self, template: ateapi_pb2.ActorTemplate) -> None:
-        """Raises InvalidTemplateError for what this class cannot do."""
+    def check(
+        self, template: ateapi_pb2.ActorTemplate, roots: Mapping[str, str] | None = None
+    ) -> None:
+        """`roots`: of the memory that is to go on. Raises InvalidTemplateError for what this class
+        cannot do."""
 
     async def start(self, launch: Launch) -> SandboxGroup:
         """Starts every container, or has them go on from `launch.memory`.

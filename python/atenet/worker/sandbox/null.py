@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 from atenet._engine import socket_in_netns
@@ -26,7 +27,9 @@ class NullSandbox:
     sandbox_class = "null"
     runtime: Runtime | None = None
 
-    def check(self, template: ateapi_pb2.ActorTemplate) -> None:
+    def check(
+        self, template: ateapi_pb2.ActorTemplate, roots: Mapping[str, str] | None = None
+    ) -> None:
         """Everything can be done by doing nothing."""
 
     async def start(self, launch: Launch) -> NullGroup:
@@ -45,6 +48,7 @@ class NullSandbox:
 class NullGroup:
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
+        self.roots: Mapping[str, str] = {}
         self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
     async def check_freezable(self) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -52,7 +52,9 @@ class ProcessSandbox:
         if self._filter is None:
             _log.warning("no system call filter for this machine type: actors run without one")
 
-    def check(self, template: ateapi_pb2.ActorTemplate) -> None:
+    def check(
+        self, template: ateapi_pb2.ActorTemplate, roots: Mapping[str, str] | None = None
+    ) -> None:
         """Raises InvalidTemplateError for what this class cannot do."""
         for index, container in enumerate(template.containers):
             if container.image:
@@ -153,6 +155,7 @@ class ProcessGroup:
         self._children: list[Child] = []
         self._endings: list[asyncio.Task[None]] = []
         self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.roots: Mapping[str, str] = {}
 
     def add(self, container: str, process: Child, log: OutputLog) -> None:
         self._children.append(process)

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -69,6 +69,7 @@ class GvisorGroup:
         self._waits: list[asyncio.subprocess.Process] = []
         self._frozen = False
         self._killed = False
+        self.roots: Mapping[str, str] = {}
         loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = loop.create_future()
         self._gone: asyncio.Future[None] = loop.create_future()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -24,14 +25,12 @@ from atenet.worker.sandbox.bubblewrap import SystemView
 from atenet.worker.sandbox.cgroup import Cgroups
 from atenet.worker.sandbox.gvisor import bundle, rootfs
 from atenet.worker.sandbox.gvisor.group import Container, GvisorGroup, container_name
+from atenet.worker.sandbox.gvisor.host import HostFiles
+from atenet.worker.sandbox.gvisor.roots import Root, Roots, let_go
 from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, STATES, Runsc, RunscTimeoutError
 from atenet.worker.sandbox.interface import Launch, MemoryUnusableError, NotNowError
 from atenet.worker.sandbox.output import OutputLog
-from atenet.worker.sandbox.plan import (
-    DEFAULT_PATH,
-    ContainerPlan,
-    InvalidTemplateError,
-)
+from atenet.worker.sandbox.plan import DEFAULT_PATH, ContainerPlan
 
 __all__ = ["GvisorSandbox"]
 
@@ -58,35 +57,32 @@ class GvisorSandbox:
         self._scratch = scratch
         self._cgroups = cgroups
         self._threads = threads
-        self._images = images
+        self._roots = Roots(images, HostFiles())
         self._view = SystemView.scan()
         self._root = scratch / "root"
 
-    def check(self, template: ateapi_pb2.ActorTemplate) -> None:
+    def check(
+        self, template: ateapi_pb2.ActorTemplate, roots: Mapping[str, str] | None = None
+    ) -> None:
         """Raises InvalidTemplateError for what this class cannot do."""
-        for index, container in enumerate(template.containers):
-            if not container.image:
-                continue
-            where = f"template.containers[{index}]"
-            found = self._find(container.image)
-            if found is None:
-                raise InvalidTemplateError(
-                    f"{where}.image {container.image!r} is not on this node",
-                    hint="`ate image import` brings it; `ate image list` shows what is here",
-                )
-            if not (container.command or found.command):
-                raise InvalidTemplateError(
-                    f"{where}.command is empty, and image {container.image!r} has none"
-                )
+        self._roots.check(template, roots or {})
 
     async def start(self, launch: Launch) -> GvisorGroup:
         loop = asyncio.get_running_loop()
-        group = GvisorGroup(self._runsc, launch, self._place(launch), self._threads, self._forget)
+        roots = await loop.run_in_executor(self._threads, self._roots.take, launch)
+
+        def forget(launch: Launch) -> None:
+            self._forget(launch)
+            let_go(roots.values())
+            roots.clear()
+
+        group = GvisorGroup(self._runsc, launch, self._place(launch), self._threads, forget)
+        group.roots = {name: root.said for name, root in roots.items()}
         try:
             await loop.run_in_executor(self._threads, self._prepare, launch)
             for number, plan in enumerate(launch.containers):
-                made = await loop.run_in_executor(self._threads, self._start, launch, plan, number)
-                group.add(made)
+                start = partial(self._start, launch, plan, number, roots[plan.name])
+                group.add(await loop.run_in_executor(self._threads, start))
             group.watch()
         except BaseException as e:
             await group.stop(0)
@@ -128,13 +124,13 @@ class GvisorSandbox:
         for name, text in launch.facts.items():
             (facts / name).write_text(text)
 
-    def _start(self, launch: Launch, plan: ContainerPlan, number: int) -> Container:
+    def _start(self, launch: Launch, plan: ContainerPlan, number: int, root: Root) -> Container:
         """Blocks until the container runs."""
         first = number == 0
         place = self._place(launch) / plan.name
         place.mkdir(mode=0o700)
-        where = self._where(launch, plan, container_name(launch, 0), first)
-        content = bundle.spec(_completed(plan, self._find(plan.image)), where)
+        where = self._where(launch, root.image, container_name(launch, 0), first)
+        content = bundle.spec(_completed(plan, root.image), where)
         bundle.write(place / "bundle", content)
         log = OutputLog(output.path_for(launch.logs, plan.name), bundle.ACCOUNT)
         name = container_name(launch, number)
@@ -164,13 +160,9 @@ class GvisorSandbox:
             raise
         return Container(name, plan.name, log, pidfd)
 
-    def _find(self, name: str) -> Image | None:
-        return self._images.find(name) if name and self._images is not None else None
-
     def _where(
-        self, launch: Launch, plan: ContainerPlan, sandbox: str, first: bool
+        self, launch: Launch, image: Image | None, sandbox: str, first: bool
     ) -> bundle.Place:
-        image = self._find(plan.image)
         return bundle.Place(
             root=self._root if image is None else image.rootfs,
             system=rootfs.system_binds(self._view) if image is None else (),
