@@ -65,11 +65,20 @@ def test_memory_goes_on_after_a_move_to_another_worker(ate: Ate) -> None:
     assert after["actor"] == "demo/one"
 
 
-def test_a_pause_keeps_it_in_place(ate: Ate) -> None:
+def test_a_pause_keeps_it_on_the_node_and_frees_its_slot(ate: Ate) -> None:
     before = _ask(ate, "demo/one", add=True)
     ate.good("actor", "pause", "demo/one")
     assert ate.state("demo/one") == "PAUSED"
-    assert _ask(ate, "demo/one", add=True)["count"] == before["count"] + 1
+    for other in ("demo/two", "demo/three"):
+        _ask(ate, other)
+        assert ate.state(other) == "RUNNING"
+    ate.good("actor", "suspend", "demo/two")
+    after = _ask(ate, "demo/one", add=True)
+    assert (after["count"], after["started"]) == (before["count"] + 1, before["started"])
+    ate.good("actor", "pause", "demo/one")
+    ate.good("actor", "suspend", "demo/one")
+    assert ate.state("demo/one") == "SUSPENDED"
+    assert _ask(ate, "demo/one", add=True)["count"] == before["count"] + 2
 
 
 def test_a_revert_goes_back_to_the_last_snapshot(ate: Ate) -> None:
@@ -81,6 +90,8 @@ def test_a_revert_goes_back_to_the_last_snapshot(ate: Ate) -> None:
 
 
 def test_a_spoilt_snapshot_crashes_it_with_the_reason_and_a_revert_starts_it_anew(ate: Ate) -> None:
+    ate.good("actor", "delete", "demo/three")
+    ate.good("actor", "create", "demo/three", "-t", "memory")  # with no other snapshot
     _ask(ate, "demo/three", add=True)
     ate.good("actor", "suspend", "demo/three")
     found = ate.good("actor", "get", "demo/three", "-o", "json").json
@@ -97,27 +108,47 @@ def test_a_spoilt_snapshot_crashes_it_with_the_reason_and_a_revert_starts_it_ane
     assert _ask(ate, "demo/three")["count"] == 0
 
 
-def test_a_snapshot_without_its_manifest_crashes_it_and_reverts_start_it_anew(ate: Ate) -> None:
+def test_a_spoilt_snapshot_is_passed_over_for_the_one_before(ate: Ate) -> None:
+    stored = _ask(ate, "demo/one", add=True)["count"]
+    ate.good("actor", "suspend", "demo/one")
+    assert _ask(ate, "demo/one", add=True)["count"] == stored + 1
+    ate.good("actor", "suspend", "demo/one")
+    status = ate.good("actor", "get", "demo/one", "-o", "json").json["status"]
+    newest = Path(unquote(status["externalSnapshot"]["snapshotUri"].removeprefix("file://")))
+    archive = newest / "_memory.tar.zst"
+    archive.write_bytes(archive.read_bytes()[:-1])
+    gone = ate.good("snapshot", "gc", "--older-than", "0s", "--dry-run", "-o", "json").json
+    assert gone == [], "both are the actor's"
+    assert ate("curl", "--fail", "demo/one").code != 0
+    told = ate.good("actor", "revert", "demo/one")
+    assert "it is back at the memory and files of the snapshot before it, taken 20" in told.err
+    assert _ask(ate, "demo/one")["count"] == stored
+
+
+def test_a_snapshot_without_its_manifest_crashes_it_and_a_revert_starts_it_anew(ate: Ate) -> None:
     _ask(ate, "demo/three", add=True)
     ate.good("actor", "suspend", "demo/three")
     uid = ate.good("actor", "get", "demo/three", "-o", "json").json["metadata"]["uid"]
     for manifest in (ate.layout.snapshots / "demo" / uid).glob("*/manifest.json"):
         manifest.unlink()
-    # First it steps down to the files of that snapshot, then to its beginning.
-    for _ in range(2):
-        assert ate("curl", "--fail", "demo/three").code != 0
-        assert ate.state("demo/three") == "CRASHED"
-        ate.good("actor", "revert", "demo/three")
+    assert ate("curl", "--fail", "demo/three").code != 0
+    assert ate.state("demo/three") == "CRASHED"
+    assert "it is back at its beginning" in ate.good("actor", "revert", "demo/three").err
     assert _ask(ate, "demo/three")["count"] == 0
     assert ate.state("demo/three") == "RUNNING"
 
 
 async def test_a_killed_worker_costs_the_memory_and_leaves_nothing(ate: Ate) -> None:
-    _ask(ate, "demo/two", add=True)
+    stored = _ask(ate, "demo/two", add=True)["count"]
+    ate.good("actor", "suspend", "demo/two")
+    assert _ask(ate, "demo/two", add=True)["count"] == stored + 1
     worker = ate.worker("demo/two")
     ate.kill(worker)
-    await eventually(lambda: ate.state("demo/two") == "SUSPENDED", 60)
-    assert _ask(ate, "demo/two")["count"] == 0, "as after a power cut: files stay, memory is lost"
+    await eventually(lambda: ate.state("demo/two") == "CRASHED", 60)
+    crashed = ate.good("actor", "get", "demo/two", "-o", "json").json["status"]
+    assert "its worker was lost, and its memory with it" in crashed["crash"]["message"]
+    ate.good("actor", "revert", "demo/two")
+    assert _ask(ate, "demo/two")["count"] == stored, "its last snapshot, memory and all"
 
 
 def test_snapshots_are_listed_verified_and_collected(ate: Ate) -> None:

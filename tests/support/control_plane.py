@@ -225,18 +225,21 @@ class ControlPlane:
 
     # -- what there is
 
-    async def seed(self, *actors: str, atespace: str = "team-a") -> list[pb.Actor]:
-        """The atespace, the template `tpl`, and these actors."""
-        control = self.control()
+    async def seed(
+        self, *actors: str, atespace: str = "team-a", memory: bool = False
+    ) -> list[pb.Actor]:
+        """The atespace, the template `tpl`, and these actors. `memory`: it keeps that."""
+        control, tpl = self.control(), template(atespace)
+        if memory:
+            tpl.sandbox_config.sandbox_class = "gvisor"
+            tpl.snapshot_config.content_scope = pb.SNAPSHOT_CONTENT_SCOPE_FULL
         with contextlib.suppress(grpc.aio.AioRpcError):
             await control.CreateAtespace(
                 pb.CreateAtespaceRequest(
                     atespace=pb.Atespace(metadata=pb.ResourceMetadata(name=atespace))
                 )
             )
-            await control.CreateActorTemplate(
-                pb.CreateActorTemplateRequest(actor_template=template(atespace))
-            )
+            await control.CreateActorTemplate(pb.CreateActorTemplateRequest(actor_template=tpl))
         return [
             await control.CreateActor(pb.CreateActorRequest(actor=actor(name, atespace)))
             for name in actors
@@ -272,6 +275,7 @@ class ControlPlane:
                 labels=labels,
                 epoch=epoch,
                 node_endpoint=self.atelet.address,
+                sandbox_classes=["process", "gvisor"],
             ),
             capacity=pb.WorkerResources(actors=slots, resources=resources or {}),
             hosted_actor_uids=sorted(self.atelet.hosted[name]),
@@ -279,6 +283,11 @@ class ControlPlane:
                 pb.ActorActivity(actor_uid=uid, busy=bool(busy), idle_ms=idle_ms or 0)
                 for uid in sorted(self.atelet.hosted[name] - self.atelet.frozen)
                 if busy is not None or idle_ms is not None
+            ],
+            held_snapshots=[
+                pb.HeldSnapshot(actor_uid=uid, snapshot_name=kept)
+                for uid, kept in self.atelet.kept.items()
+                if node == "node-1"  # where the scripted agent is
             ],
         )
 

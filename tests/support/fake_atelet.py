@@ -7,14 +7,21 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import grpc
+from atenet.atelet.snapshot import Manifest, SnapshotStore
+from atenet.gvisor import MemoryNeeds, Runtime
+from atenet.proto import ateapi_pb2
 from atenet.proto import atelet_pb2 as pb
 from atenet.proto import atelet_pb2_grpc as pb_grpc
 from atenet.rpc import mtls_server, peer_spiffe_id
+from atenet.snapshots.filesystem import FileObjects
 
+FULL = ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_FULL
+DATA = ateapi_pb2.SNAPSHOT_CONTENT_SCOPE_DATA
 Reply = grpc.StatusCode | Callable[[Any], Any]
 
 
@@ -30,13 +37,16 @@ class FakeAtelet(pb_grpc.AteletServicer):
     """Answers OK and keeps book of what it would host; `script` and `stall` change that.
 
     `hosted`: worker name -> uids, as a heartbeat would report them; `frozen`: those that are
-    paused; `in_use`: those that are not idle, whatever they are asked.
+    paused in their slot; `kept`: what pauses left here, uid -> name; `in_use`: those that are not
+    idle, whatever they are asked.
     """
 
     calls: list[Call] = field(default_factory=list)
     hosted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     frozen: set[str] = field(default_factory=set)
+    kept: dict[str, str] = field(default_factory=dict)
     in_use: set[str] = field(default_factory=set)
+    refuse_pauses: str = ""
     address: str = ""
     _scripts: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
     _always: dict[str, Reply] = field(default_factory=dict)
@@ -89,6 +99,9 @@ class FakeAtelet(pb_grpc.AteletServicer):
 
     async def Restore(self, request: pb.RestoreRequest, context: Any) -> pb.RestoreResponse:
         await self._play("Restore", request, context)
+        if name := request.local_snapshot_name:
+            await self._must_keep(request.handle, name, context)
+            del self.kept[request.handle.actor_uid]
         self._host(request.handle)
         return pb.RestoreResponse(timings=pb.StartTimings(fetch_ms=1, sandbox_ms=1, ready_ms=2))
 
@@ -99,17 +112,33 @@ class FakeAtelet(pb_grpc.AteletServicer):
         if request.if_idle_ms and request.handle.actor_uid in self.in_use:
             return pb.CheckpointResponse(in_use=True)
         uid, worker = request.handle.actor_uid, request.handle.worker
-        found_stopped = uid not in self.hosted[worker]
+        name = request.local_snapshot_name
+        if name:
+            await self._must_keep(request.handle, name, context)
+            del self.kept[uid]
+        found_stopped = not name and uid not in self.hosted[worker]
         self._drop(uid)
-        directory = snapshot_directory(request.snapshot_uri)
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "manifest.json").write_text("{}")
-        return pb.CheckpointResponse(found_stopped=found_stopped)
+        full = request.content_scope == FULL
+        _write_snapshot(request, full and not found_stopped)
+        return pb.CheckpointResponse(
+            found_stopped=found_stopped,
+            memory_lost=found_stopped and full,
+            content_scope=DATA if found_stopped or not full else FULL,
+        )
 
     async def Pause(self, request: pb.PauseRequest, context: Any) -> pb.PauseResponse:
         await self._play("Pause", request, context)
+        uid, name = request.handle.actor_uid, request.local_snapshot_name
+        if self.kept.get(uid) == name != "":
+            return pb.PauseResponse(stored=True)
         await self._must_host(request.handle, context)
-        self.frozen.add(request.handle.actor_uid)
+        if name and self.refuse_pauses:
+            return pb.PauseResponse(kept_running=self.refuse_pauses)
+        if name:
+            self.kept[uid] = name
+            self._drop(uid)
+            return pb.PauseResponse(stored=True)
+        self.frozen.add(uid)
         return pb.PauseResponse()
 
     async def Thaw(self, request: pb.ThawRequest, context: Any) -> pb.ThawResponse:
@@ -120,6 +149,10 @@ class FakeAtelet(pb_grpc.AteletServicer):
 
     async def Terminate(self, request: pb.TerminateRequest, context: Any) -> pb.TerminateResponse:
         await self._play("Terminate", request, context)
+        if name := request.local_snapshot_name:
+            if self.kept.get(request.handle.actor_uid) == name:
+                del self.kept[request.handle.actor_uid]
+            return pb.TerminateResponse()
         self.hosted[request.handle.worker].discard(request.handle.actor_uid)
         self.frozen.discard(request.handle.actor_uid)
         return pb.TerminateResponse()
@@ -146,10 +179,37 @@ class FakeAtelet(pb_grpc.AteletServicer):
         if handle.actor_uid not in self.hosted[handle.worker]:
             await context.abort(grpc.StatusCode.NOT_FOUND, "not hosted")
 
+    async def _must_keep(self, handle: pb.ActorHandle, name: str, context: Any) -> None:
+        if self.kept.get(handle.actor_uid) != name:
+            await context.abort(grpc.StatusCode.DATA_LOSS, "not kept here")
+
     def _drop(self, uid: str) -> None:
         self.frozen.discard(uid)
         for uids in self.hosted.values():
             uids.discard(uid)
+
+
+def _write_snapshot(request: pb.CheckpointRequest, with_memory: bool) -> None:
+    """A real one, of an empty durable directory and, if wanted, of a few bytes of memory."""
+    where = snapshot_directory(request.snapshot_uri)
+    store = SnapshotStore(FileObjects(where.parents[2]))
+    described = Manifest(
+        atespace=request.handle.actor.atespace,
+        actor=request.handle.actor.name,
+        actor_uid=request.handle.actor_uid,
+        content_scope="",
+        created="2026-01-01T00:00:00+00:00",
+        found_stopped=False,
+        volumes=(),
+        template_uid=request.template_uid,
+    )
+    needs = MemoryNeeds(Runtime("release-1", "x86_64", ()), {"main": "host:1"})
+    with TemporaryDirectory() as scratch:
+        for name in ("data", "memory"):
+            Path(scratch, name).mkdir()
+            Path(scratch, name, "file").write_bytes(b"x" * 100)
+        memory = (Path(scratch, "memory"), needs) if with_memory else None
+        store.save(request.snapshot_uri, {"data": Path(scratch, "data")}, described, memory)
 
 
 def snapshot_directory(uri: str) -> Path:

@@ -27,6 +27,7 @@ _MEMORY_SECONDS = 300.0
 # A pause waits for the worker's grace.
 _PAUSE_SECONDS = 60.0
 _THAW_SECONDS = 20.0
+_FULL = pb.SNAPSHOT_CONTENT_SCOPE_FULL
 
 
 @dataclass
@@ -43,11 +44,12 @@ class NodeError(Exception):
 @dataclass(frozen=True)
 class Checkpointed:
     """`stored`: False if it had to be idle and is not; `scope`: of what was stored; `kept_running`: why
-    nothing could be stored, or empty."""
+    nothing could be stored, or empty; `memory_lost`: it was asked for, and went with its worker."""
 
     stored: bool
     scope: pb.SnapshotContentScope
     kept_running: str
+    memory_lost: bool = False
 
 
 def handle_for(actor: pb.Actor, *, epoch: int | None = None) -> node_pb.ActorHandle:
@@ -76,13 +78,20 @@ class Nodes:
         handle: node_pb.ActorHandle,
         template: pb.ActorTemplate,
         snapshot: pb.ExternalSnapshot | None,
+        local: str = "",
     ) -> node_pb.StartTimings:
-        """Restores the snapshot, or runs the actor for the first time. Raises NodeError."""
+        """Restores the snapshot, or runs the actor for the first time. `local`: instead, from what a
+        pause of that name left on the node. Raises NodeError."""
         stub = self._stub(endpoint)
         probes = sum(c.wakeup_probe.timeout_seconds for c in template.containers)
-        if snapshot is None:
+        if local:
+            call = stub.Restore
+            request: Any = node_pb.RestoreRequest(
+                handle=handle, template=template, local_snapshot_name=local, content_scope=_FULL
+            )
+        elif snapshot is None:
             call = stub.Run
-            request: Any = node_pb.RunRequest(handle=handle, template=template)
+            request = node_pb.RunRequest(handle=handle, template=template)
         else:
             call = stub.Restore
             request = node_pb.RestoreRequest(
@@ -91,7 +100,7 @@ class Nodes:
                 snapshot_uri=snapshot.snapshot_uri,
                 content_scope=snapshot.content_scope,
             )
-        full = snapshot is not None and snapshot.content_scope == pb.SNAPSHOT_CONTENT_SCOPE_FULL
+        full = bool(local) or (snapshot is not None and snapshot.content_scope == _FULL)
         seconds = _START_SECONDS + probes + (_MEMORY_SECONDS if full else 0)
         answer = await self._ask(call, request, seconds)
         timings: node_pb.StartTimings = answer.timings
@@ -106,14 +115,17 @@ class Nodes:
         *,
         template_uid: str = "",
         if_idle_ms: int = 0,
+        local: str = "",
     ) -> Checkpointed:
-        """Stops the actor and stores its snapshot, or says why it runs on. Raises NodeError."""
+        """Stops the actor and stores its snapshot, or says why it runs on. `local`: stores what a pause
+        of that name left on the node. Raises NodeError."""
         request = node_pb.CheckpointRequest(
             handle=handle,
             snapshot_uri=uri,
             content_scope=scope,
             if_idle_ms=if_idle_ms,
             template_uid=template_uid,
+            local_snapshot_name=local,
         )
         full = scope == pb.SNAPSHOT_CONTENT_SCOPE_FULL
         seconds = _CHECKPOINT_SECONDS + (_MEMORY_SECONDS if full else 0)
@@ -122,12 +134,26 @@ class Nodes:
             stored=not answer.in_use and not answer.kept_running,
             scope=answer.content_scope or scope,
             kept_running=answer.kept_running,
+            memory_lost=answer.memory_lost,
         )
 
-    async def pause(self, endpoint: str, handle: node_pb.ActorHandle) -> None:
-        """Closes its ingress and freezes it. Raises NodeError."""
-        request = node_pb.PauseRequest(handle=handle)
-        await self._ask(self._stub(endpoint).Pause, request, _PAUSE_SECONDS)
+    async def pause(
+        self,
+        endpoint: str,
+        handle: node_pb.ActorHandle,
+        *,
+        local: str = "",
+        template_uid: str = "",
+    ) -> str:
+        """Closes its ingress and freezes it; `local`: keeps its memory on the node under that name, and
+        ends it. Why it runs on, or "". Raises NodeError."""
+        request = node_pb.PauseRequest(
+            handle=handle, local_snapshot_name=local, template_uid=template_uid
+        )
+        seconds = _PAUSE_SECONDS + (_MEMORY_SECONDS if local else 0)
+        answer = await self._ask(self._stub(endpoint).Pause, request, seconds)
+        why: str = answer.kept_running
+        return why
 
     async def thaw(self, endpoint: str, handle: node_pb.ActorHandle) -> None:
         """Lets it go on and opens its ingress. Raises NodeError."""
@@ -136,10 +162,16 @@ class Nodes:
         )
 
     async def terminate(
-        self, endpoint: str, handle: node_pb.ActorHandle, *, seconds: float = _TERMINATE_SECONDS
+        self,
+        endpoint: str,
+        handle: node_pb.ActorHandle,
+        *,
+        seconds: float = _TERMINATE_SECONDS,
+        local: str = "",
     ) -> None:
-        """Stops the actor and forgets what was not stored. Raises NodeError."""
-        request = node_pb.TerminateRequest(handle=handle)
+        """Stops the actor and forgets what was not stored; `local`: what a pause of that name left.
+        Raises NodeError."""
+        request = node_pb.TerminateRequest(handle=handle, local_snapshot_name=local)
         await self._ask(self._stub(endpoint).Terminate, request, seconds)
 
     async def close(self) -> None:

@@ -13,15 +13,21 @@ from atenet.identity.spiffe import pod_id
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = [
+    "FROZEN",
     "Clock",
     "actor_label",
     "assignment_for",
     "check_options",
     "created",
+    "is_frozen",
+    "is_kept",
     "stamp",
     "state_word",
     "touched",
 ]
+
+# What the name of a local snapshot begins with that is a frozen process tree.
+FROZEN = "frozen/"
 
 Clock = Callable[[], float]
 """Seconds since the epoch."""
@@ -69,6 +75,16 @@ def assignment_for(worker: pb.Worker) -> pb.WorkerAssignment:
         worker_epoch=worker.epoch,
         worker_spiffe_id=worker.spiffe_id or default_id,
     )
+
+
+def is_frozen(actor: pb.Actor) -> bool:
+    """It stands still in a slot that it holds, or is on its way there or back."""
+    return actor.status.local_snapshot.snapshot_name.startswith(FROZEN)
+
+
+def is_kept(actor: pb.Actor) -> bool:
+    """A node keeps its memory and its files; it holds no slot for that."""
+    return actor.status.HasField("local_snapshot") and not is_frozen(actor)
 
 
 def actor_label(actor: pb.Actor) -> str:

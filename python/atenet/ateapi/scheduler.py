@@ -8,7 +8,7 @@ from atenet.ateapi.store import WorkerRow
 from atenet.ateapi.store.interface import CPU, MEMORY, ClaimRow
 from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["choose", "fits_instead", "matches"]
+__all__ = ["choose", "fits_instead", "matches", "on_node"]
 
 
 def choose(
@@ -28,6 +28,11 @@ def choose(
         ),
         None,
     )
+
+
+def on_node(rows: Iterable[WorkerRow], node: str) -> Iterable[WorkerRow]:
+    """Those on that node; all when it is empty."""
+    return (row for row in rows if not node or row.worker.node_name == node)
 
 
 def fits_instead(

@@ -1,6 +1,7 @@
 """The snapshot store as the control plane sees it: names, and removal.
 
-Node agents write and read snapshots; only what no record names any more is removed here.
+Node agents write and read snapshots; only what no record names any more is removed here, and those are
+read that an actor could not start from.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import logging
 from collections.abc import Callable
 
 from atenet.ateapi.store import BusyError, Store, Transaction
+from atenet.atelet import snapshot as stored
+from atenet.atelet.snapshot.examine import Examined, examine
 from atenet.proto import ateapi_pb2 as pb
 from atenet.snapshots import ObjectStore, SnapshotUris
 
@@ -25,10 +28,15 @@ class SnapshotStore:
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
         self._uris = SnapshotUris(objects.url)
+        self._stored = stored.SnapshotStore(objects)
 
     def new_uri(self, meta: pb.ResourceMetadata) -> str:
         """A name that no snapshot has had."""
         return self._uris.new(meta.atespace, meta.uid)
+
+    def examine(self, uri: str) -> Examined:
+        """Reads all of it, and blocks. Raises OSError."""
+        return examine(self._stored, uri)
 
     def remove(self, uri: str) -> None:
         """Removes the snapshot; an absent one is fine. Blocks.

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from atenet.ateapi import records
+from atenet.ateapi import held, records
 from atenet.ateapi.ending import ended
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.hosting import HostingLedger
@@ -125,6 +125,11 @@ class Watch:
         for uid in found.strays:
             self._spawn(self._end_stray(worker, uid))
 
+    async def held(self, worker: pb.Worker, snapshots: Iterable[pb.HeldSnapshot]) -> None:
+        """Takes in what pauses have left on the worker's node; what no record names is removed."""
+        for stray in await self._context.store.read(held.strays(worker.node_name, snapshots)):
+            self._spawn(held.forget(self._context, self._operations, worker, stray))
+
     def heard(self, news: News) -> None:
         """Another control plane may have taken in a registration: it is looked at at once."""
         if news.topic in (Topic.WORKER, Topic.ANYTHING):
@@ -140,8 +145,13 @@ class Watch:
         await ended(self._tasks)
 
     async def _silent(self, row: WorkerRow) -> None:
-        name = row.worker.metadata.name
-        lost, claims = await self._context.store.write(_mark_lost(name, self._context.heard_after))
+        name, context = row.worker.metadata.name, self._context
+        # Until then it may say what its node keeps.
+        forget_before = context.clock() - context.node_timeout
+        if row.lost and not row.allocated and row.heartbeat_at > forget_before:
+            return
+        change = _mark_lost(name, context.heard_after, forget_before)
+        lost, claims = await context.store.write(change)
         if not lost:
             return
         if not row.lost:
@@ -211,15 +221,17 @@ class Watch:
                 del self._backoff[uid]
 
 
-def _mark_lost(name: str, heard_after: float) -> Callable[[Transaction], tuple[bool, list[str]]]:
-    """Marks a silent worker as lost; one with no claims left is forgotten."""
+def _mark_lost(
+    name: str, heard_after: float, forget_before: float
+) -> Callable[[Transaction], tuple[bool, list[str]]]:
+    """Marks a silent worker as lost; one with no claims left is forgotten in time."""
 
     def change(tx: Transaction) -> tuple[bool, list[str]]:
         row = tx.workers.get(name)
         if row is None or row.heartbeat_at > heard_after:
             return False, []
         claims = [c.actor_uid for c in tx.workers.claims(name)]
-        if claims:
+        if claims or row.heartbeat_at > forget_before:
             tx.workers.put(row.worker, heartbeat_at=row.heartbeat_at, lost=True)
         else:
             tx.workers.delete(name)

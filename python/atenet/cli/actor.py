@@ -20,6 +20,9 @@ from atenet.errors import AteError
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto.ateapi_pb2_grpc import ControlStub
 
+# A revert may read whole snapshots.
+REVERT_SECONDS = 600.0
+
 __all__ = ["actor"]
 
 
@@ -128,12 +131,22 @@ def pause(actor: pb.ObjectRef, home: Path, output: str) -> None:
 @home_option
 @output_option
 def revert(actor: pb.ObjectRef, home: Path, output: str) -> None:
+<<<<<<< HEAD
     """Go back to the last snapshot: what the actor did since, or crashed of, is forgotten."""
     with asking(home, f"reverting {_name(actor)}") as stub:
+=======
+    """Go back to the last snapshot: what the actor did since, or crashed of, is forgotten.
+
+    When the last one is what it could not start from: to the last that verifies, and says which.
+    """
+    with control(home) as stub, working(f"reverting {_name(actor)}"):
+>>>>>>> 33d729a (wip)
         began = time.monotonic()
         request = pb.RevertActorRequest(actor=actor)
-        now = stub.RevertActor(request, timeout=DEADLINE_SECONDS).actor
-    _report(output, now, began)
+        answer = stub.RevertActor(request, timeout=REVERT_SECONDS)
+    if answer.note and output != "json":
+        click.echo(answer.note, err=True)
+    _report(output, answer.actor, began)
 
 
 @actor.command()

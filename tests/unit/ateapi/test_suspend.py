@@ -41,13 +41,17 @@ async def test_suspending_a_suspended_actor_succeeds_and_does_nothing(plane: Con
     assert not plane.atelet.calls
 
 
-async def test_the_second_snapshot_replaces_the_first(plane: ControlPlane) -> None:
+async def test_the_second_snapshot_replaces_the_first_once_it_has_proved_good(
+    plane: ControlPlane,
+) -> None:
     await _running(plane)
     control = plane.control()
     first = (await control.SuspendActor(suspend("a"))).actor.status.external_snapshot
     await control.ResumeActor(resume("a"))
     second = (await control.SuspendActor(suspend("a"))).actor.status.external_snapshot
     assert first.snapshot_uri != second.snapshot_uri
+    assert snapshot_directory(first.snapshot_uri).exists()
+    await control.ResumeActor(resume("a"))
     await eventually(lambda: not snapshot_directory(first.snapshot_uri).exists())
     assert snapshot_directory(second.snapshot_uri).exists()
 

@@ -135,8 +135,8 @@ async def _pause(api: Api, request: pb.PauseActorRequest) -> pb.PauseActorRespon
 async def _revert(api: Api, request: pb.RevertActorRequest) -> pb.RevertActorResponse:
     found = await _find(api, request.actor)
     uid = found.metadata.uid
-    done = await api.operations.run(uid, lambda: revert(api.context, uid))
-    return pb.RevertActorResponse(actor=done)
+    done, note = await api.operations.run(uid, lambda: revert(api.context, uid))
+    return pb.RevertActorResponse(actor=done, note=note)
 
 
 async def _find(api: Api, ref: pb.ObjectRef) -> pb.Actor:

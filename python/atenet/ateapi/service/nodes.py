@@ -51,6 +51,8 @@ async def _register(api: Api, request: pb.RegisterWorkerRequest) -> pb.RegisterW
             stopping=request.worker.status.state == pb.WORKER_STATE_DRAINING,
         )
         await api.watch.retirement.heard(stored, request.activity)
+    if request.held_snapshots:
+        await api.watch.held(stored, request.held_snapshots)
     return pb.RegisterWorkerResponse(worker=stored)
 
 

@@ -174,6 +174,9 @@ class WorkerRows(Protocol):
         """Active, not lost, a slot free, heard of since then; the largest free share of slots
         first, or with `pack` the smallest."""
 
+    def on_node(self, node: str) -> list[WorkerRow]:
+        """All of that node, lost ones too."""
+
     def silent(self, heartbeat_before: float) -> list[WorkerRow]:
         """Lost ones, and those not heard of since then."""
 

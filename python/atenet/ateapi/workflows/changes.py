@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from atenet.ateapi import records
 from atenet.ateapi.failure import aborted, not_found
-from atenet.ateapi.scheduler import choose
+from atenet.ateapi.scheduler import choose, on_node
 from atenet.ateapi.store import Transaction
 from atenet.ateapi.store.interface import ClaimRow
 from atenet.ateapi.workflows import rows
@@ -25,6 +25,7 @@ __all__ = [
     "keep_running",
     "remove",
     "running",
+    "stay_paused",
     "suspended",
     "unclaim",
 ]
@@ -35,22 +36,29 @@ Change = Callable[[Transaction], pb.Actor]
 def claim(
     uid: str, *, now: float, heard_after: float, pack: bool = False
 ) -> Callable[[Transaction], pb.Actor | None]:
-    """SUSPENDED, or RESUMING on a lost worker → RESUMING with a slot.
+    """SUSPENDED, or PAUSED and kept by a node, or RESUMING on a lost worker → RESUMING with a slot,
+    on that node.
 
-    None when no eligible worker has room: the actor is then SUSPENDED (or as it was).
+    None when no eligible worker has room: the actor is then SUSPENDED or PAUSED (or as it was).
     """
 
     def change(tx: Transaction) -> pb.Actor | None:
-        actor = rows.expect(tx, uid, pb.ACTOR_STATE_SUSPENDED, pb.ACTOR_STATE_RESUMING)
+        actor = rows.expect(
+            tx, uid, pb.ACTOR_STATE_SUSPENDED, pb.ACTOR_STATE_RESUMING, pb.ACTOR_STATE_PAUSED
+        )
+        kept = records.is_kept(actor)
+        if actor.status.state == pb.ACTOR_STATE_PAUSED and not kept:
+            raise aborted(f"{records.actor_label(actor)} became PAUSED meanwhile")
         template = tx.templates.get(actor.actor_template.atespace, actor.actor_template.name)
         if template is None:
             raise not_found(f"the template of {records.actor_label(actor)}")
         if actor.status.state == pb.ACTOR_STATE_RESUMING:
             tx.workers.release(uid)
-        row = choose(tx.workers.with_room(heard_after, pack=pack), actor, template)
+        room = tx.workers.with_room(heard_after, pack=pack)
+        row = choose(on_node(room, actor.status.assigned_node if kept else ""), actor, template)
         if row is None:
             if actor.status.state == pb.ACTOR_STATE_RESUMING:
-                rows.unassign(actor, pb.ACTOR_STATE_SUSPENDED)
+                rows.let_rest(actor)
                 rows.save(tx, actor, now)
             return None
         tx.workers.claim(
@@ -78,6 +86,8 @@ def running(started: pb.Actor, *, now: float) -> Change:
         if actor.status.worker_assignment != started.status.worker_assignment:
             raise aborted(f"{records.actor_label(actor)} was placed elsewhere meanwhile")
         actor.status.state = pb.ACTOR_STATE_RUNNING
+        if not actor.status.HasField("local_snapshot"):
+            rows.drop_previous(tx, actor)  # the one after it has proved good
         actor.status.ClearField("local_snapshot")
         return rows.save(tx, actor, now)
 
@@ -85,12 +95,12 @@ def running(started: pb.Actor, *, now: float) -> Change:
 
 
 def unclaim(uid: str, *, now: float) -> Change:
-    """RESUMING on a lost worker → SUSPENDED: resumable elsewhere from its last snapshot."""
+    """RESUMING on a lost worker → SUSPENDED: resumable elsewhere from its last snapshot; or PAUSED."""
 
     def change(tx: Transaction) -> pb.Actor:
         actor = rows.expect(tx, uid, pb.ACTOR_STATE_RESUMING)
         tx.workers.release(uid)
-        rows.unassign(actor, pb.ACTOR_STATE_SUSPENDED)
+        rows.let_rest(actor)
         return rows.save(tx, actor, now)
 
     return change
@@ -113,7 +123,7 @@ def begin_suspend(uid: str, uri: str, *, if_idle_ms: int = 0, now: float) -> Cha
             pb.ACTOR_STATE_RESUMING,
         )
         status = actor.status
-        if status.state == pb.ACTOR_STATE_RESUMING and not status.HasField("local_snapshot"):
+        if status.state == pb.ACTOR_STATE_RESUMING and not records.is_frozen(actor):
             raise aborted(f"{records.actor_label(actor)} became RESUMING meanwhile")
         if status.state == pb.ACTOR_STATE_PAUSED:
             rows.assign_as_claimed(tx, actor)
@@ -144,6 +154,22 @@ def keep_running(uid: str, *, now: float) -> Change:
     return change
 
 
+def stay_paused(uid: str, *, now: float) -> Change:
+    """SUSPENDING → PAUSED: what its node keeps could not be stored now."""
+
+    def change(tx: Transaction) -> pb.Actor:
+        actor = rows.expect(tx, uid, pb.ACTOR_STATE_SUSPENDING)
+        status = actor.status
+        if status.in_progress_snapshot_uri:
+            tx.garbage.add(status.in_progress_snapshot_uri)
+            status.in_progress_snapshot_uri = ""
+        status.suspend_if_idle_ms = 0
+        status.state = pb.ACTOR_STATE_PAUSED
+        return rows.save(tx, actor, now)
+
+    return change
+
+
 def suspended(
     uid: str,
     scope: pb.SnapshotContentScope,
@@ -152,7 +178,8 @@ def suspended(
     now: float,
     heir: Callable[[Transaction], object] | None = None,
 ) -> Change:
-    """SUSPENDING → SUSPENDED: the new snapshot counts, the old one is garbage, the slot is free.
+    """SUSPENDING → SUSPENDED: the new snapshot counts, and the slot is free. The old one, from which the
+    actor has run, stays until it has run from the new one.
 
     `heir`: what takes the slot in the same transaction, before anybody else sees it free.
     """
@@ -160,8 +187,9 @@ def suspended(
     def change(tx: Transaction) -> pb.Actor:
         actor = rows.expect(tx, uid, pb.ACTOR_STATE_SUSPENDING)
         status = actor.status
-        if status.external_snapshot.snapshot_uri:
-            tx.garbage.add(status.external_snapshot.snapshot_uri)
+        if status.HasField("external_snapshot"):
+            rows.drop_previous(tx, actor)
+            status.previous_snapshot.CopyFrom(status.external_snapshot)
         status.external_snapshot.CopyFrom(
             pb.ExternalSnapshot(
                 snapshot_uri=status.in_progress_snapshot_uri,
@@ -181,13 +209,15 @@ def suspended(
 
 
 def crash(uid: str, message: str, *, now: float, snapshot_unusable: bool = False) -> Change:
-    """RESUMING or SUSPENDING → CRASHED with the reason; the slot is free.
+    """RESUMING, SUSPENDING, or PAUSED and kept → CRASHED with the reason; the slot is free.
 
     The last complete snapshot stays; a half-made one is garbage.
     """
 
     def change(tx: Transaction) -> pb.Actor:
-        actor = rows.expect(tx, uid, pb.ACTOR_STATE_RESUMING, pb.ACTOR_STATE_SUSPENDING)
+        actor = rows.expect(
+            tx, uid, pb.ACTOR_STATE_RESUMING, pb.ACTOR_STATE_SUSPENDING, pb.ACTOR_STATE_PAUSED
+        )
         if actor.status.in_progress_snapshot_uri:
             tx.garbage.add(actor.status.in_progress_snapshot_uri)
             actor.status.in_progress_snapshot_uri = ""
@@ -222,6 +252,7 @@ def remove(uid: str) -> Change:
         actor = rows.expect(tx, uid, pb.ACTOR_STATE_DELETING)
         for uri in (
             actor.status.external_snapshot.snapshot_uri,
+            actor.status.previous_snapshot.snapshot_uri,
             actor.status.in_progress_snapshot_uri,
         ):
             if uri:

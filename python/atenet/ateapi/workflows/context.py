@@ -54,6 +54,15 @@ class Context:
 
         return await self.store.read(query)
 
+    async def node_endpoint(self, node: str) -> str | None:
+        """Where the node's agent is; None when no worker was heard from there for so long that what is
+        on the node counts as lost."""
+        heard_after = self.clock() - self.node_timeout
+        rows = await self.store.read(lambda tx: tx.workers.on_node(node))
+        found = [row for row in rows if row.heartbeat_at > heard_after]
+        newest = max(found, key=lambda row: row.heartbeat_at, default=None)
+        return None if newest is None else newest.worker.node_endpoint
+
     def claim_good(self, actor: pb.Actor, row: WorkerRow | None) -> bool:
         return decide.claim_is_good(actor.status.worker_assignment, row, self.heard_after)
 

@@ -24,6 +24,7 @@ __all__ = [
     "checkpoint_verdict",
     "claim_is_good",
     "delete_step",
+    "is_passing",
     "pause_step",
     "pause_verdict",
     "resume_step",
@@ -110,11 +111,14 @@ def claim_is_good(
     )
 
 
-def resume_step(state: pb.ActorState, *, claim_good: bool, frozen: bool = False) -> ResumeStep:
-    """`frozen`: it has memory that a node keeps; `claim_good`: on a worker that takes starts."""
+def resume_step(
+    state: pb.ActorState, *, claim_good: bool, frozen: bool = False, kept: bool = False
+) -> ResumeStep:
+    """`frozen`: it has memory in a slot; `kept`: on a node, outside any; `claim_good`: on a worker that
+    takes starts."""
     if state == pb.ACTOR_STATE_RUNNING:
         return ResumeStep.DONE
-    if state == pb.ACTOR_STATE_SUSPENDED:
+    if state == pb.ACTOR_STATE_SUSPENDED or (state == pb.ACTOR_STATE_PAUSED and kept):
         return ResumeStep.CLAIM
     if state == pb.ACTOR_STATE_PAUSED or (state == pb.ACTOR_STATE_RESUMING and frozen):
         return ResumeStep.THAW if claim_good else ResumeStep.STORE
@@ -136,13 +140,14 @@ def suspend_step(state: pb.ActorState, *, frozen: bool = False) -> SuspendStep:
     return SuspendStep.REFUSE
 
 
-def pause_step(state: pb.ActorState, *, claim_good: bool) -> PauseStep:
+def pause_step(state: pb.ActorState, *, claim_good: bool, kept: bool = False) -> PauseStep:
+    """`kept`: by the node, which may have it also when the worker is gone."""
     if state == pb.ACTOR_STATE_PAUSED:
         return PauseStep.DONE
     if state == pb.ACTOR_STATE_RUNNING:
         return PauseStep.BEGIN
     if state == pb.ACTOR_STATE_PAUSING:
-        return PauseStep.FREEZE if claim_good else PauseStep.STORE
+        return PauseStep.FREEZE if claim_good or kept else PauseStep.STORE
     return PauseStep.REFUSE
 
 
@@ -164,6 +169,11 @@ def delete_step(state: pb.ActorState, *, any_state: bool, assigned: bool) -> Del
     if any_state or state in (pb.ACTOR_STATE_SUSPENDED, pb.ACTOR_STATE_CRASHED):
         return DeleteStep.BEGIN
     return DeleteStep.REFUSE
+
+
+def is_passing(code: grpc.StatusCode) -> bool:
+    """Whether a refusal says nothing but "not now"."""
+    return code in _NOT_NOW
 
 
 def start_verdict(code: grpc.StatusCode, *, claim_good: bool) -> Verdict:

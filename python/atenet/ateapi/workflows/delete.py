@@ -43,5 +43,5 @@ async def delete(
 
 
 def _step(actor: pb.Actor, *, any_state: bool) -> DeleteStep:
-    assigned = actor.status.HasField("worker_assignment")
+    assigned = actor.status.HasField("worker_assignment") or records.is_kept(actor)
     return decide.delete_step(actor.status.state, any_state=any_state, assigned=assigned)

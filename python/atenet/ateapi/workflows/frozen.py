@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
+
 from atenet.ateapi.failure import aborted
-from atenet.ateapi.records import actor_label
+from atenet.ateapi.records import FROZEN, actor_label
 from atenet.ateapi.store import Transaction
 from atenet.ateapi.workflows import rows
 from atenet.ateapi.workflows.changes import Change
+from atenet.ateapi.workflows.last_good import Target
 from atenet.proto import ateapi_pb2 as pb
+
+_CLASSES_WITH_MEMORY = ("gvisor",)
 
 __all__ = ["begin_pause", "begin_revert", "begin_thaw", "paused", "reverted"]
 
@@ -18,19 +23,24 @@ def begin_pause(uid: str, *, now: float) -> Change:
     def change(tx: Transaction) -> pb.Actor:
         actor = rows.expect(tx, uid, pb.ACTOR_STATE_RUNNING)
         actor.status.state = pb.ACTOR_STATE_PAUSING
-        actor.status.in_progress_local_snapshot_name = _frozen_name(actor.status.worker_assignment)
+        template = tx.templates.get(actor.actor_template.atespace, actor.actor_template.name)
+        actor.status.in_progress_local_snapshot_name = _new_name(actor, template)
         return rows.save(tx, actor, now)
 
     return change
 
 
 def paused(uid: str, *, now: float) -> Change:
-    """PAUSING → PAUSED. It keeps its slot, and counts as idle from here on."""
+    """PAUSING → PAUSED. A frozen one keeps its slot, and counts as idle from here on; the slot of
+    one that its node keeps is free."""
 
     def change(tx: Transaction) -> pb.Actor:
         actor = rows.expect(tx, uid, pb.ACTOR_STATE_PAUSING)
         status = actor.status
-        tx.workers.idle(status.worker_assignment.worker.name, {uid: now})
+        if status.in_progress_local_snapshot_name.startswith(FROZEN):
+            tx.workers.idle(status.worker_assignment.worker.name, {uid: now})
+        else:
+            tx.workers.release(uid)
         status.state = pb.ACTOR_STATE_PAUSED
         status.local_snapshot.snapshot_name = status.in_progress_local_snapshot_name
         status.local_snapshot.content_scope = pb.SNAPSHOT_CONTENT_SCOPE_FULL
@@ -71,32 +81,38 @@ def begin_revert(uid: str, *, now: float) -> Change:
     return change
 
 
-def reverted(uid: str, *, now: float) -> Change:
-    """REVERTING → SUSPENDED as of the last external snapshot; the slot is free."""
+def reverted(uid: str, target: Target | None = None, *, now: float) -> Change:
+    """REVERTING → SUSPENDED as of the last external snapshot, or of `target`; the slot is free."""
 
     def change(tx: Transaction) -> pb.Actor:
         actor = rows.expect(tx, uid, pb.ACTOR_STATE_REVERTING)
         tx.workers.release(uid)
         rows.unassign(actor, pb.ACTOR_STATE_SUSPENDED)
-        if actor.status.crash.snapshot_unusable:
-            _step_down(tx, actor)
+        if target is not None:
+            _go_back(tx, actor, target.snapshot)
         actor.status.ClearField("crash")
         return rows.save(tx, actor, now)
 
     return change
 
 
-def _step_down(tx: Transaction, actor: pb.Actor) -> None:
-    """Its snapshot was what it could not start from: next time without the memory in it, and if
-    there was none, from the beginning."""
+def _go_back(tx: Transaction, actor: pb.Actor, target: pb.ExternalSnapshot | None) -> None:
+    """Whatever of its snapshots is not that one is garbage."""
     status = actor.status
-    if status.external_snapshot.content_scope == pb.SNAPSHOT_CONTENT_SCOPE_FULL:
-        status.external_snapshot.content_scope = pb.SNAPSHOT_CONTENT_SCOPE_DATA
-    elif status.HasField("external_snapshot"):
-        tx.garbage.add(status.external_snapshot.snapshot_uri)
-        status.ClearField("external_snapshot")
+    for each in (status.external_snapshot, status.previous_snapshot):
+        kept = target is not None and each.snapshot_uri == target.snapshot_uri
+        if each.snapshot_uri and not kept:
+            tx.garbage.add(each.snapshot_uri)
+    status.ClearField("previous_snapshot")
+    status.ClearField("external_snapshot")
+    if target is not None:
+        status.external_snapshot.CopyFrom(target)
 
 
-def _frozen_name(assignment: pb.WorkerAssignment) -> str:
-    """What is kept is a frozen process tree of one incarnation of a worker."""
-    return f"frozen/{assignment.worker.name}/{assignment.worker_epoch}"
+def _new_name(actor: pb.Actor, template: pb.ActorTemplate | None) -> str:
+    """Of what a pause leaves: memory on the node where the class can write it, else a frozen process
+    tree of one incarnation of a worker."""
+    if template is not None and template.sandbox_config.sandbox_class in _CLASSES_WITH_MEMORY:
+        return uuid.uuid4().hex
+    assignment = actor.status.worker_assignment
+    return f"{FROZEN}{assignment.worker.name}/{assignment.worker_epoch}"

@@ -23,6 +23,9 @@ _GONE = frozenset({grpc.StatusCode.NOT_FOUND, grpc.StatusCode.FAILED_PRECONDITIO
 async def let_go(context: Context, actor: pb.Actor, row: WorkerRow | None) -> None:
     """Returns when the actor's node has nothing of it, or it is assigned nowhere, or its worker
     is lost. Raises CallError: Unavailable, and nothing is decided."""
+    if records.is_kept(actor):
+        await _forget_kept(context, actor)
+        return
     if row is None or not actor.status.HasField("worker_assignment"):
         return
     try:
@@ -37,3 +40,18 @@ async def let_go(context: Context, actor: pb.Actor, row: WorkerRow | None) -> No
         raise CallError(
             grpc.StatusCode.UNAVAILABLE, "the actor's node is unavailable; retry"
         ) from e
+
+
+async def _forget_kept(context: Context, actor: pb.Actor) -> None:
+    """A node that does not answer is told later, when it says what it keeps."""
+    endpoint = await context.node_endpoint(actor.status.assigned_node)
+    if endpoint is None:
+        return
+    name = actor.status.local_snapshot.snapshot_name
+    try:
+        await context.nodes.terminate(endpoint, handle_for(actor), local=name)
+    except NodeError as e:
+        _log.warning(
+            "a paused actor's memory stays on its node for now",
+            extra={"actor": records.actor_label(actor), "error": str(e)},
+        )

@@ -1,4 +1,5 @@
-"""Pause: have the node freeze the actor in place, store that it is. It keeps its slot."""
+"""Pause: have the node keep the actor's memory, and free its slot; or, where its class writes none, have
+it frozen in place, and it keeps its slot."""
 
 from __future__ import annotations
 
@@ -31,7 +32,12 @@ async def pause(context: Context, uid: str) -> pb.Actor:
     actor, row = await context.look(uid)
     if actor is None:
         raise not_found("the actor")
-    step = decide.pause_step(actor.status.state, claim_good=context.claim_good(actor, row))
+    begun = actor.status.in_progress_local_snapshot_name
+    step = decide.pause_step(
+        actor.status.state,
+        claim_good=context.claim_good(actor, row),
+        kept=bool(begun) and not begun.startswith(records.FROZEN),
+    )
     if step is PauseStep.DONE:
         actor.status.ClearField("worker_assignment")  # as stored
         return actor
@@ -55,13 +61,26 @@ async def pause(context: Context, uid: str) -> pb.Actor:
 
 
 async def _freeze(context: Context, actor: pb.Actor, row: WorkerRow | None) -> None:
-    """Returns when it is frozen. Raises CallError."""
+    """Returns when it is frozen or kept. Raises CallError."""
+    name = actor.status.in_progress_local_snapshot_name
+    kept = not name.startswith(records.FROZEN)
+    ref = actor.actor_template
+    template = await context.store.read(lambda tx: tx.templates.get(ref.atespace, ref.name))
     try:
         if row is None:
             raise NodeError(grpc.StatusCode.NOT_FOUND, "the worker is not known any more")
-        await context.nodes.pause(row.worker.node_endpoint, handle_for(actor))
+        why = await context.nodes.pause(
+            row.worker.node_endpoint,
+            handle_for(actor),
+            local=name if kept else "",
+            template_uid=template.metadata.uid if template and kept else "",
+        )
     except NodeError as e:
         await _refused(context, actor, e)
+        return
+    if why:
+        await context.store.write(changes.keep_running(actor.metadata.uid, now=context.clock()))
+        raise precondition(f"{records.actor_label(actor)} cannot be paused and runs on: {why}")
 
 
 async def _refused(context: Context, actor: pb.Actor, error: NodeError) -> None:

@@ -90,10 +90,12 @@ def _victims(tx: Transaction, uid: str, now: float, heard_after: float) -> list[
     template = tx.templates.get(actor.actor_template.atespace, actor.actor_template.name)
     if template is None:
         return []
+    node = actor.status.assigned_node if records.is_kept(actor) else ""
     found = []
     for claim in tx.workers.idlest(now, heard_after, _CANDIDATES):
         row = tx.workers.get(claim.worker)
-        if row is not None and fits_instead(row, claim, actor, template):
+        elsewhere = node and row is not None and row.worker.node_name != node
+        if row is not None and not elsewhere and fits_instead(row, claim, actor, template):
             victim = _victim(tx, claim, now)
             if victim is not None:
                 found.append(victim)

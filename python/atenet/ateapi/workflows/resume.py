@@ -15,6 +15,7 @@ from atenet.ateapi.store import WorkerRow
 from atenet.ateapi.workflows import changes, decide
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.decide import ResumeStep, Verdict
+from atenet.ateapi.workflows.moving import move_elsewhere, room_elsewhere
 from atenet.ateapi.workflows.reclaim import reclaim
 from atenet.ateapi.workflows.stops import reached
 from atenet.ateapi.workflows.suspend import suspend
@@ -42,42 +43,63 @@ async def resume(context: Context, uid: str) -> tuple[pb.Actor, bool]:
         actor, row = await context.look(uid)
         if actor is None:
             raise not_found("the actor")
-        placeable = context.placeable(actor, row)
-        frozen = actor.status.HasField("local_snapshot")
-        step = decide.resume_step(actor.status.state, claim_good=placeable, frozen=frozen)
+        step = _next(context, actor, row)
         if step is ResumeStep.DONE:
             return actor, False
         if step is ResumeStep.REFUSE:
             raise precondition(_not_resumable(actor))
-        if step is ResumeStep.STORE:
-            await suspend(context, uid)
-            continue
-        if step is ResumeStep.THAW:
-            started = await thaw(context, actor, row)
-        else:
-            if step is ResumeStep.RECLAIM:
-                await abandon(context, actor, row)
-            if step is not ResumeStep.START:
-                actor, row = await _claim(context, uid)
-            started = await _start(context, actor, row)
+        started = await _take(context, step, actor, row)
         if started is not None:
             return started, True
     raise CallError(grpc.StatusCode.UNAVAILABLE, "workers keep failing; retry")
 
 
-async def _claim(context: Context, uid: str) -> tuple[pb.Actor, WorkerRow | None]:
-    began = time.perf_counter()
+def _next(context: Context, actor: pb.Actor, row: WorkerRow | None) -> ResumeStep:
+    return decide.resume_step(
+        actor.status.state,
+        claim_good=context.placeable(actor, row),
+        frozen=records.is_frozen(actor),
+        kept=records.is_kept(actor),
+    )
+
+
+async def _take(
+    context: Context, step: ResumeStep, actor: pb.Actor, row: WorkerRow | None
+) -> pb.Actor | None:
+    """RUNNING; None when the actor is to be looked at again. Raises CallError."""
+    if step is ResumeStep.STORE:
+        await suspend(context, actor.metadata.uid)
+        return None
+    if step is ResumeStep.THAW:
+        return await thaw(context, actor, row)
+    if step is ResumeStep.RECLAIM:
+        await abandon(context, actor, row)
+    if step is not ResumeStep.START:
+        claimed = await _claim(context, actor)
+        if claimed is None:
+            await move_elsewhere(context, actor.metadata.uid)
+            return None
+        actor, row = claimed
+    return await _start(context, actor, row)
+
+
+async def _claim(context: Context, actor: pb.Actor) -> tuple[pb.Actor, WorkerRow | None] | None:
+    """None when the node that keeps it has no room, and others have. Raises CallError."""
+    began, uid = time.perf_counter(), actor.metadata.uid
     change = changes.claim(
         uid, now=context.clock(), heard_after=context.heard_after, pack=context.pack
     )
-    claimed = await context.store.write(change) or await reclaim(context, uid)
+    claimed = await context.store.write(change)
+    if claimed is None and records.is_kept(actor) and await room_elsewhere(context, uid):
+        return None
+    claimed = claimed or await reclaim(context, uid)
     context.metrics.claimed(granted=claimed is not None)
     if claimed is None:
         raise _NO_ROOM
     context.metrics.resume_phase("claim", time.perf_counter() - began)
     reached("resume.claimed")
-    actor, row = await context.look(uid)
-    return actor or claimed, row
+    now, row = await context.look(uid)
+    return now or claimed, row
 
 
 async def _start(context: Context, actor: pb.Actor, row: WorkerRow | None) -> pb.Actor | None:
@@ -92,6 +114,8 @@ async def _start(context: Context, actor: pb.Actor, row: WorkerRow | None) -> pb
     reached("resume.started")
     done = await context.store.write(changes.running(actor, now=context.clock()))
     reached("resume.running")
+    if actor.status.HasField("previous_snapshot"):
+        context.sweeper.wake()
     context.metrics.resumed()
     _log.info("actor resumed", extra=_fields(done))
     return done
@@ -106,8 +130,9 @@ async def _ask_node(context: Context, actor: pb.Actor, row: WorkerRow | None) ->
         raise not_found(f"the template of {records.actor_label(actor)}")
     status = actor.status
     snapshot = status.external_snapshot if status.HasField("external_snapshot") else None
+    local = status.local_snapshot.snapshot_name
     timings = await context.nodes.start(
-        row.worker.node_endpoint, handle_for(actor), template, snapshot
+        row.worker.node_endpoint, handle_for(actor), template, snapshot, local
     )
     context.metrics.start_timings(timings)
 
@@ -132,7 +157,9 @@ async def _refused(context: Context, actor: pb.Actor, error: NodeError) -> None:
         changes.crash(
             uid,
             f"start failed: {error}",
-            snapshot_unusable=error.code == grpc.StatusCode.DATA_LOSS,
+            # What its node kept is forgotten with this; the last stored snapshot has not been tried.
+            snapshot_unusable=error.code == grpc.StatusCode.DATA_LOSS
+            and not records.is_kept(actor),
             now=context.clock(),
         )
     )

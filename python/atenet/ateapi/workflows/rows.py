@@ -8,7 +8,7 @@ from atenet.ateapi.store import Transaction
 from atenet.ateapi.store.interface import ClaimRow
 from atenet.proto import ateapi_pb2 as pb
 
-__all__ = ["assign_as_claimed", "expect", "get", "save", "unassign"]
+__all__ = ["assign_as_claimed", "drop_previous", "expect", "get", "let_rest", "save", "unassign"]
 
 
 def get(tx: Transaction, uid: str) -> pb.Actor:
@@ -40,6 +40,21 @@ def unassign(actor: pb.Actor, state: pb.ActorState) -> None:
         "suspend_if_idle_ms",
     ):
         status.ClearField(field)
+
+
+def drop_previous(tx: Transaction, actor: pb.Actor) -> None:
+    if actor.status.previous_snapshot.snapshot_uri:
+        tx.garbage.add(actor.status.previous_snapshot.snapshot_uri)
+    actor.status.ClearField("previous_snapshot")
+
+
+def let_rest(actor: pb.Actor) -> None:
+    """A start that is given up: back to where its memory is, a node or the store."""
+    if records.is_kept(actor):
+        actor.status.state = pb.ACTOR_STATE_PAUSED
+        actor.status.ClearField("worker_assignment")
+    else:
+        unassign(actor, pb.ACTOR_STATE_SUSPENDED)
 
 
 def assign_as_claimed(tx: Transaction, actor: pb.Actor) -> ClaimRow | None:

@@ -79,6 +79,10 @@ class Workers:
         held = self._locks.held
         return iter(sorted(found, key=lambda r: r.worker.metadata.name in held)) if held else found
 
+    def on_node(self, node: str) -> list[WorkerRow]:
+        found = (_row(r) for r in self._db.execute(f"{_SELECT} ORDER BY name"))
+        return [row for row in found if row.worker.node_name == node]
+
     def silent(self, heartbeat_before: float) -> list[WorkerRow]:
         rows = self._db.execute(
             f"{_SELECT} WHERE lost = 1 OR heartbeat_at < ? ORDER BY name", (heartbeat_before,)
