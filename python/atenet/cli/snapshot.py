@@ -21,7 +21,10 @@ __all__ = ["snapshot"]
 
 @click.group()
 def snapshot() -> None:
-    """List, verify and collect snapshots."""
+    """List, verify and collect snapshots.
+
+    Where they are in an s3:// bucket, its credentials are AWS_… variables here too.
+    """
 
 
 @snapshot.command("list")
@@ -123,8 +126,8 @@ def gc(home: Path, output: str, dry_run: bool, older_than: float) -> None:
 def _objects(home: Path) -> Any:
     from atenet.snapshots import open_objects
 
-    layout, _ = running(home)
-    return open_objects(str(layout.snapshots))
+    layout, record = running(home)
+    return open_objects(record["settings"].get("snapshots") or str(layout.snapshots))
 
 
 def _inventory(home: Path) -> Any:
@@ -140,7 +143,11 @@ def _named(home: Path) -> dict[str, str]:
         for actor in paged(stub.ListActors, pb.ListActorsRequest(), "actors"):
             who = f"{actor.metadata.atespace}/{actor.metadata.name}"
             status = actor.status
-            for uri in (status.external_snapshot.snapshot_uri, status.in_progress_snapshot_uri):
+            for uri in (
+                status.external_snapshot.snapshot_uri,
+                status.previous_snapshot.snapshot_uri,
+                status.in_progress_snapshot_uri,
+            ):
                 if uri:
                     named[uri] = who
     return named

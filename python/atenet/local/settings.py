@@ -10,7 +10,11 @@ from typing import Any
 from atenet.address import loopback_ipv4, numeric_address
 from atenet.errors import AteError
 from atenet.flags import flag, flag_name, seconds
+<<<<<<< HEAD
 from atenet.logs import LEVELS
+=======
+from atenet.snapshots.opening import check_location
+>>>>>>> 33d729a (wip)
 
 __all__ = ["DATAPLANES", "LocalSettings"]
 
@@ -94,6 +98,11 @@ class LocalSettings:
     allow_host_path: tuple[Path, ...] = flag(
         "Directory that templates may mount read-only, with all below it. Repeatable.", default=()
     )
+    snapshots: str | None = flag(
+        "Where snapshots are kept: a directory (or file:///directory), or s3://bucket/prefix, with credentials,"
+        " region and endpoint from the AWS_… variables of this command. Default: in the state directory.",
+        default=None,
+    )
     log_level: str = flag("debug, info, warning or error.", default="info")
 
     @property
@@ -136,6 +145,8 @@ class LocalSettings:
         self._check_network()
         self._check_host_paths()
         self._check_ports()
+        if self.snapshots is not None:
+            check_location(self.snapshots)
 
     def as_json(self) -> dict[str, Any]:
         """For the supervisor's command line; `from_json` is its other half."""

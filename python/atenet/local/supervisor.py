@@ -29,8 +29,12 @@ from atenet.local.router_config import render
 from atenet.local.sandbox import settle_sandbox
 from atenet.local.settings import LocalSettings
 from atenet.local.sweep import MARK, sweep
+from atenet.snapshots.opening import check_reachable
 
 __all__ = ["Supervisor"]
+
+# By the process' name.
+_WITH_STORE = ("ateapi", "atelet")
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +104,8 @@ class Supervisor:
             log.warning("cleaned up after a crash", extra={"found": asdict(left)})
         self._forget()
         self.settings = settle_sandbox(settle(self.settings))
+        if self.settings.snapshots is not None:
+            check_reachable(self.settings.snapshots)
         credentials = issue(self.layout, self.settings)
         write_atomically(self.layout.router_config, render(self.layout, self.settings))
         write_atomically(
@@ -126,7 +132,7 @@ class Supervisor:
             log_file=self.layout.log(spec.name),
             ready_file=self.layout.ready_file(spec.name),
             environment={
-                **os.environ,
+                **_environment_of(spec.name),
                 "PATH": search_path(),
                 "PYTHONUNBUFFERED": "1",
                 MARK: self.layout.system_id,
@@ -220,3 +226,9 @@ def _message(line: str) -> str:
         return str(found["message"]) if isinstance(found, dict) else line
     except (ValueError, KeyError):
         return line
+
+
+def _environment_of(process: str) -> dict[str, str]:
+    """This process's own; the store's credentials are for those alone that speak to it."""
+    store = process in _WITH_STORE
+    return {k: v for k, v in os.environ.items() if store or not k.startswith("AWS_")}
