@@ -78,6 +78,9 @@ async def test_an_image_that_cannot_be_pulled_is_named(setup: Setup) -> None:
 async def test_a_quota_that_is_used_up_is_named(setup: Setup) -> None:
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"requests.cpu": "1m"}}}
     assert setup.create(f"{SYSTEM}/resourcequotas", quota)[0] == 201
+    # The controller that counts for it is not among those of the tests.
+    counted = {"hard": {"requests.cpu": "1m"}, "used": {"requests.cpu": "0"}}
+    setup.patch(f"{SYSTEM}/resourcequotas/small/status", {"status": counted})
     try:
         await setup.ok("upgrade", "--no-wait", "--log-level", "debug")  # new pods
         await eventually(lambda: refused(setup, "ateapi"))

@@ -30,6 +30,7 @@ class Cluster:
 
     @cached_property
     def _config(self) -> Any:
+        import yaml
         from lightkube import KubeConfig
         from lightkube.core.exceptions import ConfigError
 
@@ -37,7 +38,7 @@ class Cluster:
             given = self.kubeconfig
             found = KubeConfig.from_file(str(given)) if given else KubeConfig.from_env()
             chosen = found.get(context_name=self.context)
-        except (ConfigError, OSError, ValueError) as error:
+        except (ConfigError, OSError, yaml.YAMLError, ValueError, LookupError, TypeError) as error:
             raise AteError(
                 f"no usable kubeconfig: {error}",
                 hint="name one with --kubeconfig or KUBECONFIG, and its context with --context",
