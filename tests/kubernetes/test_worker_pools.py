@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from atenet.controller.resource import WorkerPool
 from atenet.controller.worker_pod import HASH_LABEL
+from lightkube import ApiError
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import ServiceAccount
 
 from tests.support.eventually import eventually
 from tests.support.kube_cluster import KubeCluster
@@ -33,6 +39,42 @@ async def test_a_pool_becomes_worker_pods_that_register(stage: PoolStage) -> Non
         assert pod.metadata.ownerReferences[0].kind == "WorkerPool"
         assert "--label=zone=a" in pod.spec.containers[0].args
         assert workers[pod.metadata.name].worker_pod_uid == pod.metadata.uid
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "word"),
+    [
+        ("pool", {"replicas": -1}, "spec.replicas"),
+        ("pool", {"slots": 0}, "spec.slots"),
+        ("pool", {"sandboxClass": "container"}, "spec.sandboxClass"),
+        ("pool", {"strategy": {"maxSurge": 0}}, "nothing could be replaced"),
+        ("pool", {"labels": {"no key": "x"}}, "labels: each key"),
+        ("pool", {"labels": {"key": "no value!"}}, "labels: each value"),
+        ("pool", {"resources": {"limits": {"cpu": "much"}}}, "limits.cpu"),
+        ("pool", {"serviceAccountName": "default"}, "must not be default"),
+        ("default", {}, "must not be called default"),
+        ("a" * 55, {}, "at most 54 characters"),
+    ],
+)
+async def test_what_makes_no_sense_the_api_server_refuses_by_its_field(
+    stage: PoolStage, name: str, spec: dict[str, Any], word: str
+) -> None:
+    metadata = {"name": name, "namespace": stage.namespace}
+    with pytest.raises(ApiError, match=re.escape(word)):
+        await stage.client.create(WorkerPool(metadata=metadata, spec=spec))
+
+
+async def test_what_is_refused_is_told_in_the_status_and_done_once_it_can_be(
+    stage: PoolStage,
+) -> None:
+    async with stage.controller():
+        metadata = {"name": "pool", "namespace": stage.namespace}
+        await stage.client.create(WorkerPool(metadata=metadata, spec={"replicas": 2}))
+        await eventually(lambda: stage.says("Failing", "service account"), 20)
+        account = ServiceAccount(metadata=ObjectMeta(name="pool", namespace=stage.namespace))
+        await stage.client.create(account)
+        status = await stage.settled(2)
+    assert {c["type"]: c["status"] for c in status["conditions"]}["Failing"] == "False"
 
 
 async def test_the_scale_subresource_changes_how_many(stage: PoolStage) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from tests.support.kube_cluster import KubeCluster
 from tests.support.kube_nodes import SimulatedNodes, simulated_nodes
 
 _BEAT_SECONDS = 0.2
+_BEATS_AT_ONCE = 16
 NODES = ("node-1", "node-2", "node-3")
 _numbers = itertools.count()
 
@@ -67,8 +68,9 @@ class PoolStage:
     settings: PodSettings = field(default_factory=lambda: PodSettings(image="example.invalid/w:1"))
     # Actors of these workers are in use: a drain must wait for them.
     busy: set[str] = field(default_factory=set)
-    # Workers that do not register though their pods run.
-    silent: Callable[[str], bool] = lambda _: False
+    # How many actors each worker holds, and how often it says that it lives.
+    slots: int = 4
+    beat_seconds: float = _BEAT_SECONDS
     _services: dict[str, Any] = field(default_factory=dict)
 
     @contextlib.asynccontextmanager
@@ -207,6 +209,13 @@ class PoolStage:
         pool = await self.client.get(WorkerPool, name, namespace=self.namespace)
         return dict(pool.status or {})
 
+    async def says(self, condition: str, word: str, name: str = "pool") -> bool:
+        """Whether that condition is true and its message has the word."""
+        return any(
+            c["type"] == condition and c["status"] == "True" and word in c["message"]
+            for c in (await self.status(name)).get("conditions", [])
+        )
+
     async def settled(self, ready: int, name: str = "pool", seconds: float = 40) -> dict[str, Any]:
         """Once so many workers are there, ready, of the present template, and no other is."""
         last: dict[str, Any] = {}
@@ -254,16 +263,23 @@ class PoolStage:
         return where
 
     async def play_workers(self) -> None:
+        """Some at a time: a node's agents do not wait for each other."""
+        slots = asyncio.Semaphore(_BEATS_AT_ONCE)
+
+        async def beat(pod: Pod) -> None:
+            async with slots:
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await self._register(pod)
+
         while True:
-            for pod in self.nodes.running():
-                if (
-                    pod.metadata.namespace == self.namespace
-                    and POOL_LABEL in (pod.metadata.labels or {})
-                    and not self.silent(pod.metadata.name)
-                ):
-                    with contextlib.suppress(grpc.aio.AioRpcError):
-                        await self._register(pod)
-            await asyncio.sleep(_BEAT_SECONDS)
+            pods = [
+                pod
+                for pod in self.nodes.running()
+                if pod.metadata.namespace == self.namespace
+                and POOL_LABEL in (pod.metadata.labels or {})
+            ]
+            await asyncio.gather(*map(beat, pods))
+            await asyncio.sleep(self.beat_seconds)
 
     async def _register(self, pod: Pod) -> None:
         name, node = pod.metadata.name, pod.spec.nodeName
@@ -273,6 +289,7 @@ class PoolStage:
         request = self.control.registration(
             name,
             node=node,
+            slots=self.slots,
             epoch=1 + zlib.crc32(pod.metadata.uid.encode()),
             draining=pod.metadata.deletionTimestamp is not None,
             busy=name in self.busy,

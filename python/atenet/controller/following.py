@@ -51,7 +51,8 @@ async def follow(
             if isinstance(error, ApiError) and error.status.code == _GONE:
                 position.version = None
             else:
-                _log.info("watching on soon", extra={"kind": kind.__name__, "error": str(error)})
+                extra = {"kind": kind.__name__, "error": str(error) or type(error).__name__}
+                _log.warning("not watching, tried again soon", extra=extra)
             await asyncio.sleep(retry * random.uniform(0.5, 1))  # noqa: S311 - spreads load
             retry = min(_LAST_RETRY, retry * 2)
 

@@ -54,9 +54,14 @@ async def _lead(
         pod_certificates=settings.pod_certificates,
         own_credential=settings.credential,
     )
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(run_signing(client, signing, asyncio.Event()))
-        tasks.create_task(_pools(settings, client, leadership, metrics))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(run_signing(client, signing, asyncio.Event()))
+            tasks.create_task(_pools(settings, client, leadership, metrics))
+    except BaseExceptionGroup as group:
+        # What a person can do something about is told as such.
+        told = next((one for one in group.exceptions if isinstance(one, AteError)), None)
+        raise told or group from None
 
 
 async def _pools(

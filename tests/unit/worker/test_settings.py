@@ -42,3 +42,11 @@ def test_the_defaults_are_good() -> None:
 def test_a_bad_value_is_named_by_its_flag(field: str, value: Any, flag: str) -> None:
     with pytest.raises(AteError, match=flag):
         settings(**{field: value})
+
+
+def test_its_identity_is_its_pool_s_account_unless_it_has_one_of_its_own() -> None:
+    assert settings().spiffe_id == "spiffe://cluster.local/ns/default/sa/local"
+    own = settings(service_account="robot")
+    assert (own.spiffe_id, own.pool) == ("spiffe://cluster.local/ns/default/sa/robot", "local")
+    with pytest.raises(AteError, match="--service-account"):
+        settings(service_account="Not A Name")
