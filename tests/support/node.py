@@ -6,7 +6,7 @@ import secrets
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -307,6 +307,18 @@ class Node:
         await eventually(lambda: ready.exists() or process.returncode is not None)
         assert process.returncode is None, (self.root / f"{name}.log").read_text()
         return process, json.loads(ready.read_text())
+
+
+async def patiently(call: Callable[[], Awaitable[Any]]) -> Any:
+    """As the control plane does: again while the node is not there yet."""
+    for _ in range(100):
+        try:
+            return await call()
+        except grpc.aio.AioRpcError as e:
+            if e.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+            await asyncio.sleep(0.1)
+    raise TimeoutError
 
 
 async def _end(process: Process) -> None:

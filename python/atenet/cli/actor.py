@@ -131,16 +131,11 @@ def pause(actor: pb.ObjectRef, home: Path, output: str) -> None:
 @home_option
 @output_option
 def revert(actor: pb.ObjectRef, home: Path, output: str) -> None:
-<<<<<<< HEAD
-    """Go back to the last snapshot: what the actor did since, or crashed of, is forgotten."""
-    with asking(home, f"reverting {_name(actor)}") as stub:
-=======
     """Go back to the last snapshot: what the actor did since, or crashed of, is forgotten.
 
     When the last one is what it could not start from: to the last that verifies, and says which.
     """
-    with control(home) as stub, working(f"reverting {_name(actor)}"):
->>>>>>> 33d729a (wip)
+    with asking(home, f"reverting {_name(actor)}") as stub:
         began = time.monotonic()
         request = pb.RevertActorRequest(actor=actor)
         answer = stub.RevertActor(request, timeout=REVERT_SECONDS)

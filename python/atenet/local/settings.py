@@ -10,11 +10,8 @@ from typing import Any
 from atenet.address import loopback_ipv4, numeric_address
 from atenet.errors import AteError
 from atenet.flags import flag, flag_name, seconds
-<<<<<<< HEAD
 from atenet.logs import LEVELS
-=======
 from atenet.snapshots.opening import check_location
->>>>>>> 33d729a (wip)
 
 __all__ = ["DATAPLANES", "LocalSettings"]
 

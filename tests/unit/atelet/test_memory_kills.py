@@ -3,10 +3,9 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import grpc
 import grpc.aio
@@ -18,7 +17,7 @@ from atenet.worker.sandbox.gvisor.runsc import processes
 
 from tests.support.eventually import eventually
 from tests.support.gvisor_box import count, counter_template, runsc
-from tests.support.node import DATA, FULL, Node, RunningWorker, node
+from tests.support.node import DATA, FULL, Node, RunningWorker, node, patiently
 
 UID = "0f0e0d0c-0000-4000-8000-000000000012"
 # Seconds into a start or a checkpoint, which take some tenths.
@@ -81,18 +80,6 @@ async def _raise_again(node: Node, process: str) -> None:
         await node.restart(node.workers["worker-1"])
 
 
-async def _patiently(call: Callable[[], Awaitable[Any]]) -> Any:
-    """As the control plane does: again while the node is not there yet."""
-    for _ in range(100):
-        try:
-            return await call()
-        except grpc.aio.AioRpcError as e:
-            if e.code() is not grpc.StatusCode.UNAVAILABLE:
-                raise
-            await asyncio.sleep(0.1)
-    raise TimeoutError
-
-
 async def _slept(node: Node) -> str:
     """An actor that has counted to 1 and written a file, and sleeps; its snapshot."""
     template, uri = counter_template(), node.uri(UID)
@@ -115,7 +102,7 @@ async def test_killed_while_it_wakes(staffed: Node, process: str) -> None:
         await _kill_after(staffed, process, moment)
         await asyncio.gather(waking, return_exceptions=True)
         await _raise_again(staffed, process)
-        await _patiently(lambda: staffed.terminate(staffed.handle("worker-1", UID)))
+        await patiently(lambda: staffed.terminate(staffed.handle("worker-1", UID)))
         await eventually(lambda: _left(staffed, staffed.workers["worker-1"]) == [], 10)
         other = staffed.handle("worker-2", UID)
         await staffed.restore(other, template, uri, FULL)
@@ -132,9 +119,7 @@ async def test_killed_while_it_is_put_to_sleep(staffed: Node, process: str) -> N
     template, uri = counter_template(), await _slept(staffed)
     for moment in MOMENTS:
         handle = staffed.handle("worker-1", UID)
-        await _patiently(
-            lambda handle=handle, uri=uri: staffed.restore(handle, template, uri, FULL)
-        )
+        await patiently(lambda handle=handle, uri=uri: staffed.restore(handle, template, uri, FULL))
         counted = int(await count(await staffed.gateway("worker-1")))
         taken = staffed.uri(UID)
         sleeping = asyncio.ensure_future(staffed.checkpoint_full(handle, taken, template))
@@ -145,7 +130,7 @@ async def test_killed_while_it_is_put_to_sleep(staffed: Node, process: str) -> N
         answer = None
         for epoch in (handle, staffed.handle("worker-1", UID)):
             with suppress(grpc.aio.AioRpcError):
-                answer = await _patiently(
+                answer = await patiently(
                     lambda epoch=epoch, uri=taken: staffed.checkpoint_full(epoch, uri, template)
                 )
                 break
@@ -171,25 +156,23 @@ async def test_killed_while_it_is_paused_or_goes_on_from_that(staffed: Node, pro
     directory = staffed.root / "node" / "actors" / UID
     for moment in MOMENTS:
         handle = staffed.handle("worker-1", UID)
-        await _patiently(
-            lambda handle=handle, uri=uri: staffed.restore(handle, template, uri, FULL)
-        )
+        await patiently(lambda handle=handle, uri=uri: staffed.restore(handle, template, uri, FULL))
         pausing = asyncio.ensure_future(staffed.pause_kept(handle, template))
         await _kill_after(staffed, process, moment)
         await asyncio.gather(pausing, return_exceptions=True)
         await _raise_again(staffed, process)
         stored = await _paused_after_all(staffed, handle, template)
         if not stored:
-            await _patiently(lambda: staffed.terminate(staffed.handle("worker-1", UID)))
+            await patiently(lambda: staffed.terminate(staffed.handle("worker-1", UID)))
         else:
             other = staffed.handle("worker-2", UID)
-            await _patiently(lambda other=other: staffed.restore_kept(other, template))
+            await patiently(lambda other=other: staffed.restore_kept(other, template))
             gateway = await staffed.gateway("worker-2")
             assert await count(gateway) == "2", moment
             assert await count(gateway, "/read/data/file") == "written"
             await staffed.terminate(other)
         await eventually(lambda: _left(staffed, staffed.workers["worker-1"]) == [], 10)
-        assert sorted(path.name for path in directory.iterdir()) == ["logs"]
+        await eventually(lambda: [path.name for path in directory.iterdir()] == ["logs"])
 
 
 async def _paused_after_all(
@@ -197,8 +180,9 @@ async def _paused_after_all(
 ) -> bool:
     """As the control plane does: again; False when its memory is lost."""
     try:
-        answer = await _patiently(lambda: node.pause_kept(handle, template))
+        answer = await patiently(lambda: node.pause_kept(handle, template))
     except grpc.aio.AioRpcError as e:
-        assert e.code() is grpc.StatusCode.NOT_FOUND
+        if e.code() is not grpc.StatusCode.NOT_FOUND:
+            raise
         return False
     return bool(answer.stored)
