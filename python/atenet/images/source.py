@@ -3,6 +3,7 @@ that is a root file system itself."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -24,7 +25,8 @@ from atenet.worker.sandbox.gvisor.rootfs import etc_files
 
 __all__ = ["fill_from"]
 
-_DIGEST = re.compile(r"[a-z0-9]+:[0-9a-f]{32,}")
+_DIGEST = re.compile(r"(sha256|sha512):([0-9a-f]{64,128})")
+_AGAIN = "the archive is damaged or was altered: save or copy it again"
 _PLAIN: dict[str, object] = {"command": [], "environment": {}, "working_dir": "/"}
 
 
@@ -104,10 +106,29 @@ def _for_this_machine(manifests: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _blob(layout: Path, descriptor: Mapping[str, Any]) -> Path:
+    """Its file, whose content is what its name says. Raises AteError naming it."""
     digest = str(descriptor["digest"])
-    if not _DIGEST.fullmatch(digest):
+    found = _DIGEST.fullmatch(digest)
+    if found is None:
         raise ValueError(f"digest {digest!r}")
-    return layout.joinpath("blobs", *digest.split(":"))
+    path = layout.joinpath("blobs", *found.groups())
+    size = descriptor.get("size")
+    if size is not None and path.stat().st_size != size:
+        raise AteError(
+            f"blob {digest} has {path.stat().st_size} bytes, its manifest says {size}", hint=_AGAIN
+        )
+    _compare(path, *found.groups())
+    return path
+
+
+def _compare(path: Path, algorithm: str, wanted: str) -> None:
+    with path.open("rb") as file:
+        here = hashlib.file_digest(file, algorithm).hexdigest()
+    if here != wanted:
+        raise AteError(
+            f"blob {algorithm}:{wanted} is not what its name says: its digest is {here}",
+            hint=_AGAIN,
+        )
 
 
 def _docker(layout: Path) -> tuple[dict[str, Any], list[Path]]:
@@ -116,6 +137,9 @@ def _docker(layout: Path) -> tuple[dict[str, Any], list[Path]]:
     for name in names:
         if ".." in Path(name).parts or name.startswith("/"):
             raise ValueError(f"file name {name!r}")
+        # Newer ones name files by what they hold, as OCI layouts do.
+        if Path(name).parts[:2] == ("blobs", "sha256"):
+            _compare(layout / name, "sha256", Path(name).name)
     config = json.loads((layout / names[0]).read_text())
     return config, [layout / name for name in names[1:]]
 

@@ -1,11 +1,12 @@
 """Images from what other tools write, and their actors."""
 
 import io
+import json
 import os
 import subprocess
 import sysconfig
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -233,6 +234,53 @@ def test_what_is_no_image_is_refused_and_leaves_nothing(
         _import(store, tmp_path / "bad.tar")
     assert store.list() == []
     assert list((tmp_path / "images").glob("*/*")) == []
+
+
+def _spoilt(archive: Path, which: str, change: Callable[[bytes], bytes]) -> str:
+    """Changes one blob of an OCI archive; its name."""
+    with tarfile.open(archive) as tar:
+        files = {m.name: tar.extractfile(m).read() for m in tar}  # type: ignore[union-attr]
+    index = json.loads(files["index.json"])
+    manifest_name = "blobs/" + index["manifests"][0]["digest"].replace(":", "/")
+    manifest = json.loads(files[manifest_name])
+    digest = {
+        "manifest": index["manifests"][0]["digest"],
+        "config": manifest["config"]["digest"],
+        "layer": manifest["layers"][1]["digest"],
+    }[which]
+    name = "blobs/" + digest.replace(":", "/")
+    files[name] = change(files[name])
+    archive.write_bytes(layer(files))
+    return digest
+
+
+@pytest.mark.parametrize("which", ["manifest", "config", "layer"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda content: content[:-1], "bytes, its manifest says"),
+        (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "is not what its name says"),
+    ],
+)
+def test_a_blob_that_is_not_what_its_name_says_is_refused(
+    store: ImageStore, tmp_path: Path, which: str, change: Callable[[bytes], bytes], said: str
+) -> None:
+    layers = (layer({"a": b"1"}), layer({"b": b"2"}))
+    archive = oci_archive(tmp_path / "image.tar", CONFIG, *layers)
+    digest = _spoilt(archive, which, change)
+    with pytest.raises(AteError, match=f"blob {digest} .*{said}"):
+        _import(store, archive)
+    assert store.list() == []
+    assert list((tmp_path / "images").glob("*/*")) == []
+
+
+def test_a_digest_of_an_unknown_kind_is_refused(store: ImageStore, tmp_path: Path) -> None:
+    layout = tmp_path / "layout"
+    layout.mkdir()
+    (layout / "oci-layout").write_text("{}")
+    (layout / "index.json").write_text('{"manifests": [{"digest": "md5:' + "0" * 32 + '"}]}')
+    with pytest.raises(AteError, match=r"digest 'md5:0+'"):
+        _import(store, layout)
 
 
 def test_a_bad_name_is_refused(store: ImageStore, tmp_path: Path) -> None:
