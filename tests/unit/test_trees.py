@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from atenet import trees
 from atenet.atelet.files import ActorFiles
-from atenet.atelet.snapshot import archive, extract
+from atenet.atelet.snapshot import TooDeepError, archive, extract
 from atenet.worker.sandbox.account import hand_over
 
 from tests.support.deep_tree import DEEP, nested
@@ -69,7 +69,7 @@ def test_deep_directories_are_stored_and_come_back(tmp_path: Path) -> None:
 
 def test_what_is_deeper_than_can_be_stored_is_an_oserror(tmp_path: Path) -> None:
     nested(tmp_path, 2001)
-    with pytest.raises(OSError, match="nested more than 2000 deep"):
+    with pytest.raises(TooDeepError, match="nested more than 2000 deep"):
         archive.write(tmp_path, io.BytesIO())
 
 

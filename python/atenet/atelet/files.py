@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import re
+import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,9 +44,10 @@ class ActorFiles:
         directory.mkdir(mode=0o700, parents=True)
         return directory
 
-    def drop_memory(self, uid: str) -> None:
-        """Removes the image; a sandbox that still reads from it has its files open."""
-        trees.remove_quietly(self.directory(uid) / "memory")
+    def drop_memory(self, uid: str) -> list[Path]:
+        """Puts the image out of the way, to be removed; a sandbox that still reads from it has its
+        files open."""
+        return _aside(self.directory(uid) / "memory")
 
     def paused(self, uid: str) -> Path:
         """Where a pause leaves what it keeps beside the durable directories."""
@@ -66,18 +68,17 @@ class ActorFiles:
     def discard(self, uid: str) -> None:
         """Removes the durable directories and the memory; the logs stay for a while, to explain what
         happened."""
-        self.drop_memory(uid)
-        for left in self.directory(uid).glob("paused*"):
-            trees.remove(left)
-        directory = self.volumes_directory(uid)
-        doomed = directory.with_name("volumes.doomed")
-        trees.remove_quietly(doomed)
-        try:
-            # First out of the way in one step: half a directory must never be taken for one.
-            directory.rename(doomed)
-        except FileNotFoundError:
-            return
-        trees.remove(doomed)
+        for doomed in self.put_aside(uid):
+            trees.remove_quietly(doomed)
+
+    def put_aside(self, uid: str) -> list[Path]:
+        """The same, but for the removing itself, which takes its time; and what was put aside before."""
+        directory = self.directory(uid)
+        found = self.drop_memory(uid)
+        for left in ("paused", "paused.making", "volumes"):
+            # In one step: half a directory must never be taken for one.
+            found += _aside(directory / left)
+        return sorted({*found, *directory.glob("doomed-*")})
 
     def prepare(self, uid: str, names: Iterable[str]) -> Path:
         """Makes the durable directories that are not there yet; returns the actor's directory.
@@ -102,6 +103,15 @@ class ActorFiles:
                     _log.info("forgot an actor's old logs", extra=named)
             except OSError as e:
                 _log.warning("an actor's old files stay", extra=named | {"error": str(e)})
+
+
+def _aside(path: Path) -> list[Path]:
+    doomed = path.with_name(f"doomed-{path.name}-{secrets.token_hex(4)}")
+    try:
+        path.rename(doomed)
+    except FileNotFoundError:
+        return []
+    return [doomed]
 
 
 def _checked(name: str) -> str:

@@ -97,7 +97,7 @@ async def _make(
     finally:
         await stop(parts.workers, handle, with_grace=False)
         await asyncio.to_thread(parts.golden.give_up, template, for_good=for_good)
-        await asyncio.to_thread(parts.files.discard, uid)
+        await parts.discard(uid)
 
 
 def _lay_out(parts: Parts, uid: str, template: ateapi_pb2.ActorTemplate, golden: Golden) -> None:

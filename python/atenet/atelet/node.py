@@ -106,9 +106,14 @@ class NodeAgent:
             await give_up_start(self._parts.workers, handle)
         await self._operations.detached(self._terminate(handle, local))
 
+    async def forget_template(self, uid: str) -> None:
+        """It has no actors any more, and its uid never comes back."""
+        await asyncio.to_thread(self._parts.golden.forget, uid)
+
     async def close(self) -> None:
         """Waits for what was begun."""
         await self._operations.settled()
+        await self._parts.removals.settled()
 
     async def _start(
         self,
@@ -154,7 +159,7 @@ class NodeAgent:
                 return
             await end_elsewhere(parts.workers, handle)
             await stop(parts.workers, handle, with_grace=False)
-            await asyncio.to_thread(parts.files.discard, handle.actor_uid)
+            await parts.discard(handle.actor_uid)
 
 
 def _same_activation(one: atelet_pb2.ActorHandle, other: atelet_pb2.ActorHandle) -> bool:

@@ -12,7 +12,7 @@ import grpc
 
 from atenet.atelet.parts import Parts
 from atenet.atelet.saving import KeptRunningError, let_go_on, save
-from atenet.atelet.snapshot import SnapshotMissingError
+from atenet.atelet.snapshot import SnapshotMissingError, TooDeepError
 from atenet.atelet.stopping import end_elsewhere, stop
 from atenet.atelet.storing import Stored, describe, put
 from atenet.atelet.worker_calls import Ended, WorkerCallError
@@ -65,21 +65,25 @@ async def _keep(parts: Parts, handle: atelet_pb2.ActorHandle, name: str, templat
         kept = round((time.perf_counter() - began) * 1000, 1)
         _log.info("kept a paused actor", extra={"actor_uid": uid, "keep_ms": kept})
     finally:
-        await asyncio.to_thread(parts.files.drop_memory, uid)
+        await parts.drop_memory(uid)
 
 
 async def store_paused(parts: Parts, handle: atelet_pb2.ActorHandle, uri: str, name: str) -> Stored:
     """As a suspend would have: memory and directories, to the store. Nothing of it is left here.
 
-    The caller holds the actor's lock. Raises SnapshotMissingError, SnapshotDamagedError, OSError.
+    The caller holds the actor's lock. Raises SnapshotMissingError, SnapshotDamagedError, and
+    KeptRunningError: it is still here.
     """
     uid = handle.actor_uid
     done = await asyncio.to_thread(parts.snapshots.find, uri)
     if done is None or done.actor_uid != uid:
         _nobody_runs(parts, uid)
-        await asyncio.to_thread(_upload, parts, handle, uri, name)
+        try:
+            await asyncio.to_thread(_upload, parts, handle, uri, name)
+        except (OSError, TooDeepError) as e:
+            raise KeptRunningError(f"snapshot store: {e}") from e
     if parts.workers.hosting(uid) is None:
-        await asyncio.to_thread(parts.files.discard, uid)
+        await parts.discard(uid)
     return Stored(Ended.STOPPED, with_memory=True)
 
 
@@ -90,7 +94,10 @@ async def forget_paused(parts: Parts, uid: str, name: str) -> None:
         return
     # Directories that changed since are a later activation's, whose end is still to be dealt with.
     unused = await asyncio.to_thread(parts.local.is_unused, uid, name)
-    await asyncio.to_thread(parts.files.discard if unused else parts.local.drop, uid)
+    if unused:
+        await parts.discard(uid)
+    else:
+        await asyncio.to_thread(parts.local.drop, uid)
 
 
 def _upload(parts: Parts, handle: atelet_pb2.ActorHandle, uri: str, name: str) -> None:

@@ -33,7 +33,7 @@ async def start_from_store(
     try:
         timings = await run_here(parts, worker, handle, template, memory)
     finally:
-        await asyncio.to_thread(parts.files.drop_memory, uid)
+        await parts.drop_memory(uid)
     timings.fetch_ms = fetched
     return timings
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from atenet.atelet.parts import Parts
-from atenet.atelet.saving import let_go_on, save
-from atenet.atelet.snapshot import Manifest
+from atenet.atelet.saving import KeptRunningError, let_go_on, save
+from atenet.atelet.snapshot import Manifest, TooDeepError, check_depth
 from atenet.atelet.stopping import end_elsewhere, stop
 from atenet.atelet.worker_calls import Ended
 from atenet.errors import AteError
@@ -46,7 +46,8 @@ async def store(
     template_uid: str,
     if_idle_ms: int,
 ) -> Stored:
-    """The caller holds the actor's lock."""
+    """The caller holds the actor's lock. Raises KeptRunningError, also when its directories are such
+    that no snapshot holds them: that is found out before anything is ended."""
     uid = handle.actor_uid
     done = await asyncio.to_thread(parts.snapshots.find, uri)
     if done is not None and done.actor_uid == uid:
@@ -62,11 +63,12 @@ async def store(
         lost = saved is Ended.LOST
         if saved in (Ended.STOPPED, Ended.IN_USE):
             return Stored(saved, saved is Ended.STOPPED)
+    await _refuse_too_deep(parts, handle)
     ended = await stop(parts.workers, handle, with_grace=True, if_idle_ms=if_idle_ms)
     if ended is not Ended.IN_USE:
         described = describe(handle, found_stopped=ended is Ended.NOT_RUNNING)
         await asyncio.to_thread(put, parts, uri, replace(described, memory_lost=lost))
-        await asyncio.to_thread(parts.files.discard, uid)
+        await parts.discard(uid)
     return Stored(ended, with_memory=False, memory_lost=lost)
 
 
@@ -110,6 +112,23 @@ def describe(
     )
 
 
+async def _refuse_too_deep(parts: Parts, handle: atelet_pb2.ActorHandle) -> None:
+    """Only where there is something to go on: what has ended fails when it is stored."""
+    worker = parts.workers.find(handle.worker, handle.worker_epoch)
+    if worker is None or not worker.accepts() or parts.workers.is_silent(worker):
+        return
+    if handle.actor_uid not in worker.hosted:
+        return
+    volumes = await asyncio.to_thread(parts.files.volumes, handle.actor_uid) or {}
+    for name, volume in volumes.items():
+        try:
+            await asyncio.to_thread(check_depth, volume)
+        except TooDeepError as e:
+            raise KeptRunningError(f"volume {name}: {e.message}", hint=e.hint) from e
+        except OSError:
+            return  # it changes while it is read; what cannot be stored says so then
+
+
 async def _save_memory(
     parts: Parts, handle: atelet_pb2.ActorHandle, uri: str, template_uid: str, if_idle_ms: int
 ) -> Ended:
@@ -119,6 +138,7 @@ async def _save_memory(
     try:
         saved = await save(parts.workers, handle, directory, if_idle_ms=if_idle_ms)
         if isinstance(saved, Ended):
+            await parts.drop_memory(uid)
             return saved
         described = describe(handle, template_uid=template_uid)
         try:
@@ -126,10 +146,11 @@ async def _save_memory(
         except Exception as e:  # noqa: BLE001 - whatever it is, the actor stands still
             worker = parts.workers.current(handle.worker, handle.worker_epoch)
             await let_go_on(worker, handle, e)
-    finally:
-        await asyncio.to_thread(parts.files.drop_memory, uid)
+    except BaseException:
+        await parts.drop_memory(uid)
+        raise
     await stop(parts.workers, handle, with_grace=False)
-    await asyncio.to_thread(parts.files.discard, uid)
+    await parts.discard(uid)
     return Ended.STOPPED
 
 
@@ -140,4 +161,4 @@ async def _let_go(parts: Parts, handle: atelet_pb2.ActorHandle, done: Manifest) 
         await stop(parts.workers, handle, with_grace=False)
     elif parts.workers.hosting(handle.actor_uid) is not None:
         return  # a late call: it runs again
-    await asyncio.to_thread(parts.files.discard, handle.actor_uid)
+    await parts.discard(handle.actor_uid)

@@ -142,6 +142,8 @@ class Workload:
         """Network, egress, sandbox, readiness, ingress, in this order: a booting actor may need to
         reach something, and nobody may reach it before it is ready. Raises AteError.
 
+        Egress is opened beside the sandbox when that goes on from memory.
+
         Never cancelled: whoever wants it to end calls `abort`.
         """
         clock = _Clock()
@@ -170,12 +172,33 @@ class Workload:
         """Network, egress and sandbox. A network serves one sandbox, even one that failed."""
         network = self._network = await self._parts.networks.acquire()
         self.timings.network_ms = clock.lap()
+        if self._order.memory is None:
+            await self._open_egress(network)
+            group = await self._start_sandbox(network)
+        else:
+            # What goes on has lost its connections anyway, and is not asked anything before both are done.
+            opening, starting = await asyncio.gather(
+                self._open_egress(network), self._start_sandbox(network), return_exceptions=True
+            )
+            if isinstance(opening, BaseException):
+                raise opening
+            if isinstance(starting, BaseException):
+                raise starting
+            group = starting
+        clock.lap()
+        return group, network
+
+    async def _open_egress(self, network: NetworkPair) -> None:
+        clock = _Clock()
         if not self._order.golden:  # who is nobody has no policy
             await self._parts.egress.open(self.actor, network.gateway_path, self._gateway)
         self.timings.egress_ms = clock.lap()
+
+    async def _start_sandbox(self, network: NetworkPair) -> SandboxGroup:
+        clock = _Clock()
         group = self._group = await self._sandbox.start(self._launch(network))
         self.timings.sandbox_ms = clock.lap()
-        return group, network
+        return group
 
     def abort(self) -> None:
         """Makes a start that waits for readiness give up. Harmless at any other time."""

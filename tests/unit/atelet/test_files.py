@@ -42,7 +42,8 @@ def test_discard_removes_volumes_and_keeps_logs(files: ActorFiles) -> None:
 
 def test_what_an_interrupted_discard_left_is_never_taken_for_volumes(files: ActorFiles) -> None:
     directory = files.prepare("uid-1", ["data"])
-    (directory / "volumes").rename(directory / "volumes.doomed")
+    (doomed,) = files.put_aside("uid-1")
+    assert doomed.parent == directory
     assert files.volumes("uid-1") is None
     files.prepare("uid-1", ["data"])
     files.discard("uid-1")

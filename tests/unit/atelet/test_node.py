@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from pathlib import Path
 from uuid import uuid4
 
 import grpc
@@ -14,7 +15,7 @@ from atenet.proto import atelet_pb2
 from tests.support.actor_box import GET, ask, http_probe, kill_actor, processes_of, put, template
 from tests.support.deep_tree import nested
 from tests.support.eventually import eventually
-from tests.support.node import Node
+from tests.support.node import DATA, Node
 
 # An actor's account follows from its uid: no other run on this machine has the same one.
 UID = str(uuid4())
@@ -326,6 +327,26 @@ async def test_stopping_the_agent_leaves_actors_running(staffed: Node) -> None:
     assert await staffed.stop(staffed.atelet) == 0
     assert processes_of(UID) != []
     await staffed.start_atelet()
+
+
+async def test_one_whose_directories_no_snapshot_holds_runs_on(staffed: Node) -> None:
+    handle, uri = staffed.handle("worker-1", UID), staffed.uri(UID)
+    await staffed.run(handle, served())
+    before = processes_of(UID)
+    nested(staffed.volume(UID), 2001)
+    request = atelet_pb2.CheckpointRequest(handle=handle, snapshot_uri=uri, content_scope=DATA)
+    answer = await staffed.stub.Checkpoint(request, timeout=60)
+    assert "volume data: directories are nested more than 2000 deep" in answer.kept_running
+    assert processes_of(UID) == before
+    assert not Path(uri.removeprefix("file://")).exists()
+    # What has ended cannot go on; whoever asks is told why.
+    await staffed.kill(staffed.workers["worker-1"].process)
+    with pytest.raises(grpc.aio.AioRpcError, match="nested more than 2000 deep") as refused:
+        await staffed.stub.Checkpoint(request, timeout=60)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    await staffed.restart(staffed.workers["worker-1"])
+    await staffed.terminate(staffed.handle("worker-1", UID))
+    assert not staffed.volume(UID).exists()
 
 
 async def test_an_actor_with_deep_directories_is_stored_started_and_ended(staffed: Node) -> None:

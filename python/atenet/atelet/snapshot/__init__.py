@@ -1,5 +1,6 @@
 """Snapshots: an actor's durable directories and, with FULL, its memory, stored whole or not at all."""
 
+from atenet.atelet.snapshot.archive import TooDeepError, check_depth
 from atenet.atelet.snapshot.manifest import (
     Manifest,
     MemoryEntry,
@@ -14,4 +15,6 @@ __all__ = [
     "SnapshotDamagedError",
     "SnapshotMissingError",
     "SnapshotStore",
+    "TooDeepError",
+    "check_depth",
 ]

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import IO
 
 from atenet import trees
+from atenet.errors import AteError
 
-__all__ = ["write"]
+__all__ = ["TooDeepError", "check_depth", "write"]
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _TYPES = {
@@ -31,8 +32,18 @@ _DEEPEST = 2000
 _BLOCK_BYTES = 512  # of a tar, and what st_blocks counts in
 
 
+class TooDeepError(AteError):
+    """No snapshot can hold these directories."""
+
+
+def check_depth(directory: Path) -> None:
+    """Raises TooDeepError for what `write` would not take, and OSError. Reads names alone."""
+    for step in trees.walk(directory):
+        _check(step)
+
+
 def write(directory: Path, target: IO[bytes]) -> None:
-    """Nothing outside `directory` is ever read. Raises OSError."""
+    """Nothing outside `directory` is ever read. Raises OSError and TooDeepError."""
     with tarfile.open(
         fileobj=target, mode="w|", format=tarfile.PAX_FORMAT, errors="surrogateescape"
     ) as tar:
@@ -47,10 +58,7 @@ class _Writer:
 
     def tree(self, top: Path) -> None:
         for step in trees.walk(top):
-            if step.depth > _DEEPEST:
-                raise OSError(
-                    f"directories are nested more than {_DEEPEST} deep, below {step.path[:100]}"
-                )
+            _check(step)
             self.tar.addfile(_header(step.path or ".", os.fstat(step.descriptor)))
             for name in step.others:
                 path = f"{step.path}/{name}" if step.path else name
@@ -94,6 +102,14 @@ class _Writer:
         }
         header.size = len(table) + sum(length for _, length in extents)
         self.tar.addfile(header, _Extents(table, file, extents))
+
+
+def _check(step: trees.Directory) -> None:
+    if step.depth > _DEEPEST:
+        raise TooDeepError(
+            f"directories are nested more than {_DEEPEST} deep, below {step.path[:100]}",
+            hint="no snapshot holds more; have the actor remove them",
+        )
 
 
 class _Extents(io.RawIOBase):

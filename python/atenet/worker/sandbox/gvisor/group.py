@@ -142,10 +142,11 @@ class GvisorGroup:
                     signal.pidfd_send_signal(container.pidfd, signal.SIGKILL)
 
     def _remove(self) -> None:
-        """What runsc keeps of them, and what a start that failed half-way left. Blocks."""
-        for container in reversed(self._containers):
-            with suppress(RunscError):
-                self._runsc.call("delete", "--force", container.name, place=self._place)
+        """What runsc keeps of them, and what a start that failed half-way left. Blocks.
+
+        `runsc delete` would do the same and no more: the sandbox is dead, its file servers end with
+        it, and what is kept are two files a container. But it is a large program to execute.
+        """
         mine = f"{_activation(self._launch)}."
 
         def named(words: Sequence[str]) -> bool:
