@@ -157,6 +157,12 @@ class FakeAtelet(pb_grpc.AteletServicer):
         self.frozen.discard(request.handle.actor_uid)
         return pb.TerminateResponse()
 
+    async def ForgetTemplate(
+        self, request: pb.ForgetTemplateRequest, context: Any
+    ) -> pb.ForgetTemplateResponse:
+        await self._play("ForgetTemplate", request, context)
+        return pb.ForgetTemplateResponse()
+
     async def _play(self, method: str, request: Any, context: Any) -> None:
         self.calls.append(Call(method, request, peer_spiffe_id(context)))
         self._arrived[method].set()

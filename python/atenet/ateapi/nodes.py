@@ -174,6 +174,14 @@ class Nodes:
         request = node_pb.TerminateRequest(handle=handle, local_snapshot_name=local)
         await self._ask(self._stub(endpoint).Terminate, request, seconds)
 
+    async def forget_template(self, endpoint: str, uid: str) -> None:
+        """Has the node remove what it keeps for a deleted template. Raises NodeError."""
+        request = node_pb.ForgetTemplateRequest(template_uid=uid)
+        try:
+            await self._stub(endpoint).ForgetTemplate(request, timeout=_TERMINATE_SECONDS)
+        except grpc.aio.AioRpcError as e:
+            raise NodeError(e.code(), e.details() or "") from e
+
     async def close(self) -> None:
         for channel, _ in self._stubs.values():
             await channel.close()

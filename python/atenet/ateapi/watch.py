@@ -130,6 +130,18 @@ class Watch:
         for stray in await self._context.store.read(held.strays(worker.node_name, snapshots)):
             self._spawn(held.forget(self._context, self._operations, worker, stray))
 
+    def template_deleted(self, uid: str) -> None:
+        """Nodes remove what they keep for it; one that is not there does when it is unused for long."""
+        self._spawn(self._forget_template(uid))
+
+    async def _forget_template(self, uid: str) -> None:
+        with contextlib.suppress(BusyError):
+            for endpoint in await self._context.store.read(_endpoints):
+                try:
+                    await self._context.nodes.forget_template(endpoint, uid)
+                except NodeError as e:
+                    _log.info("a golden image stays for now", extra={"error": str(e)})
+
     def heard(self, news: News) -> None:
         """Another control plane may have taken in a registration: it is looked at at once."""
         if news.topic in (Topic.WORKER, Topic.ANYTHING):
@@ -238,6 +250,16 @@ def _mark_lost(
         return True, claims
 
     return change
+
+
+def _endpoints(tx: Transaction) -> set[str]:
+    """Of all nodes."""
+    found: set[str] = set()
+    after = ""
+    while rows := tx.workers.page(after, _BATCH):
+        found |= {row.worker.node_endpoint for row in rows if row.worker.node_endpoint}
+        after = rows[-1].worker.metadata.name
+    return found
 
 
 def _claims_of(

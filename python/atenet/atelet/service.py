@@ -115,6 +115,13 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
             await self._node.terminate(handle, local=name)
         return atelet_pb2.TerminateResponse()
 
+    async def ForgetTemplate(
+        self, request: atelet_pb2.ForgetTemplateRequest, context: Context
+    ) -> atelet_pb2.ForgetTemplateResponse:
+        async with _answered(context):
+            await self._node.forget_template(request.template_uid)
+        return atelet_pb2.ForgetTemplateResponse()
+
 
 @asynccontextmanager
 async def _answered(context: Context) -> AsyncIterator[None]:

@@ -139,6 +139,16 @@ class TerminateResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ForgetTemplateRequest(_message.Message):
+    __slots__ = ("template_uid",)
+    TEMPLATE_UID_FIELD_NUMBER: _ClassVar[int]
+    template_uid: str
+    def __init__(self, template_uid: _Optional[str] = ...) -> None: ...
+
+class ForgetTemplateResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class RegisterWorkerRequest(_message.Message):
     __slots__ = ("worker", "capacity", "hosted_actor_uids", "socket_path", "activity")
     WORKER_FIELD_NUMBER: _ClassVar[int]

@@ -67,6 +67,11 @@ class AteletStub:
                 request_serializer=atenet_dot_proto_dot_atelet__pb2.TerminateRequest.SerializeToString,
                 response_deserializer=atenet_dot_proto_dot_atelet__pb2.TerminateResponse.FromString,
                 _registered_method=True)
+        self.ForgetTemplate = channel.unary_unary(
+                '/atelet.Atelet/ForgetTemplate',
+                request_serializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateResponse.FromString,
+                _registered_method=True)
 
 
 class AteletServicer:
@@ -119,6 +124,13 @@ class AteletServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetTemplate(self, request, context):
+        """The template is deleted: its golden image goes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AteletServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -151,6 +163,11 @@ def add_AteletServicer_to_server(servicer, server):
                     servicer.Terminate,
                     request_deserializer=atenet_dot_proto_dot_atelet__pb2.TerminateRequest.FromString,
                     response_serializer=atenet_dot_proto_dot_atelet__pb2.TerminateResponse.SerializeToString,
+            ),
+            'ForgetTemplate': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetTemplate,
+                    request_deserializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -318,6 +335,33 @@ class Atelet:
             '/atelet.Atelet/Terminate',
             atenet_dot_proto_dot_atelet__pb2.TerminateRequest.SerializeToString,
             atenet_dot_proto_dot_atelet__pb2.TerminateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetTemplate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atelet.Atelet/ForgetTemplate',
+            atenet_dot_proto_dot_atelet__pb2.ForgetTemplateRequest.SerializeToString,
+            atenet_dot_proto_dot_atelet__pb2.ForgetTemplateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -137,3 +137,18 @@ async def test_from_every_state_nothing_is_left(plane: ControlPlane, word: str) 
     assert not plane.atelet.hosted["worker-1"]
     assert plane.atelet.frozen == set()
     assert (await plane.control().ResumeActor(resume("b"))).resumed, "the one slot is free"
+
+
+async def test_nodes_are_told_of_a_deleted_template(plane: ControlPlane) -> None:
+    await plane.seed("a")
+    await plane.register()
+    await plane.register("worker-2")
+    control, tpl = plane.control(), pb.ObjectRef(atespace="team-a", name="tpl")
+    found = await control.GetActorTemplate(pb.GetActorTemplateRequest(actor_template=tpl))
+    request = pb.DeleteActorTemplateRequest(actor_template=tpl)
+    assert (await code_of(control.DeleteActorTemplate(request)))[0] == "FAILED_PRECONDITION"
+    await control.DeleteActor(pb.DeleteActorRequest(actor=ref("a")))
+    assert plane.atelet.count("ForgetTemplate") == 0
+    await control.DeleteActorTemplate(request)
+    await eventually(lambda: plane.atelet.count("ForgetTemplate") == 1)  # once a node
+    assert plane.atelet.last("ForgetTemplate").template_uid == found.metadata.uid

@@ -11,12 +11,13 @@ from atenet.atelet.golden import GoldenImages
 from atenet.errors import AteError
 from atenet.gvisor import MemoryNeeds, Runtime
 from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import atelet_pb2
 from atenet.worker.sandbox.gvisor.runsc import processes
 
 from tests.support.actor_box import ask, http_probe, python, template
 from tests.support.eventually import eventually
 from tests.support.gvisor_box import COUNTER, count, counter_template, runsc
-from tests.support.node import FULL, Node, node
+from tests.support.node import FULL, Node, node, patiently
 
 UIDS = [f"0f0e0d0c-0000-4000-8000-0000000001{n:02}" for n in range(4)]
 
@@ -127,7 +128,7 @@ async def test_an_agent_that_is_killed_while_it_makes_one_starts_the_actor_when_
     await staffed.start_atelet()
     epochs = len(staffed.registrar.seen["worker-0"])
     await eventually(lambda: len(staffed.registrar.seen["worker-0"]) > epochs)
-    await staffed.run(handle, made)
+    await patiently(lambda: staffed.run(handle, made))
     gateway = await staffed.gateway("worker-0")
     assert await count(gateway, "/who") == "team/agent-0"
     assert len(list((staffed.root / "node" / "golden").glob(".*"))) == 0
@@ -137,6 +138,19 @@ async def test_an_agent_that_is_killed_while_it_makes_one_starts_the_actor_when_
 
 def _of(uid: str) -> list[int]:
     return list(processes(lambda words: any(word.startswith(f"{uid}.") for word in words)))
+
+
+async def test_an_image_goes_with_its_template(staffed: Node) -> None:
+    one, other = counter_template("template-1"), counter_template("template-2")
+    await _wake(staffed, 0, one)
+    gateway = await _wake(staffed, 1, other)
+    golden = staffed.root / "node" / "golden"
+    for uid in ("template-1", "template-1", "never-was", "../snapshots"):
+        request = atelet_pb2.ForgetTemplateRequest(template_uid=uid)
+        await staffed.stub.ForgetTemplate(request, timeout=20)
+    assert [path.name for path in golden.iterdir()] == ["template-2"]
+    assert (staffed.root / "snapshots").exists()
+    assert await count(gateway) == "1"
 
 
 async def test_an_image_whose_memory_was_altered_is_made_anew(staffed: Node) -> None:

@@ -61,7 +61,9 @@ async def _delete(api: Api, request: pb.DeleteActorTemplateRequest) -> pb.ActorT
         tx.templates.delete(atespace, name)
         return found
 
-    return await api.store.write(change)
+    gone = await api.store.write(change)
+    api.watch.template_deleted(gone.metadata.uid)
+    return gone
 
 
 HANDLERS: dict[str, Handler] = {
