@@ -190,6 +190,12 @@ def test_a_template_that_mounts_what_is_not_allowed_fails_with_the_reason(
     running.good("actor", "delete", "demo/nosy", "--force")
 
 
+def test_an_actor_that_no_workers_labels_match_is_told_of_them(running: Ate) -> None:
+    running.good("actor", "create", "demo/elsewhere", "-t", "counter", "-l", "zone=a")
+    refused(running("actor", "resume", "demo/elsewhere"), "selector", "labels")
+    running.good("actor", "delete", "demo/elsewhere", "--force")
+
+
 def test_who_waits_for_a_control_plane_that_hangs_is_told(running: Ate) -> None:
     stopped = [running.pid("ateapi"), running.pid("ateapi's front")]
     for pid in stopped:

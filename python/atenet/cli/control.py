@@ -81,7 +81,9 @@ def _diagnosis(code: grpc.StatusCode, details: str, address: str, refused: str |
 
 
 _HINTS = {
-    grpc.StatusCode.RESOURCE_EXHAUSTED: "suspend an actor, or run more workers or slots",
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (
+        "suspend an actor, or run more workers or slots; a worker selector must match a worker's labels"
+    ),
     grpc.StatusCode.ABORTED: "another operation holds it; try again",
     grpc.StatusCode.FAILED_PRECONDITION: "`ate actor get` shows its state",
     grpc.StatusCode.DEADLINE_EXCEEDED: "`ate status` shows the processes",
