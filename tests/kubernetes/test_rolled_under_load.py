@@ -197,6 +197,8 @@ def _client(files: KubeFiles, directory: Path) -> ssl.SSLContext:
     return context
 
 
+# A minute by itself, and more on a machine that does other things as well.
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("dataplane", ["envoy", "agentgateway"])
 async def test_a_replica_is_rolled_away_under_load_and_no_request_fails(
     dataplane: str, tmp_path: Path, files: KubeFiles

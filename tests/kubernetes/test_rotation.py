@@ -131,6 +131,8 @@ async def ateapi(home: Path, identity: Volume, trust: Volume) -> AsyncIterator[s
         await process.wait()
 
 
+# A minute by itself, and more on a machine that does other things as well.
+@pytest.mark.timeout(300)
 async def test_every_authority_rotates_and_no_handshake_fails(
     client: AsyncClient, tmp_path: Path
 ) -> None:
