@@ -95,6 +95,11 @@ class Config(Strict):
         "ClusterIP", description="How the router is reached."
     )
     router_service_annotations: dict[str, str] = Field({}, description="For a load balancer.")
+    proxy_threads: int = Field(
+        2,
+        ge=1,
+        description="Threads of each proxy; without a limit of its own it would take one for each core of its node.",
+    )
     parked_request_budget: Seconds = Field(
         5.0, gt=0, description="How long a request waits for its actor to become routable."
     )

@@ -69,7 +69,7 @@ def hint_for(code: int, reason: str, said: str) -> str | None:
         )
     if code == 404 and "could not find the requested resource" in said:
         return (
-            "the cluster does not know this kind yet: is its version of Kubernetes 1.29 or newer?"
+            "the cluster does not know this kind yet: is its version of Kubernetes 1.30 or newer?"
         )
     if code == 422:
         return "the cluster does not accept a value of it; the field is named above"

@@ -121,6 +121,7 @@ def _process(config: Config, drain: float) -> dict[str, Any]:
         "readinessAddr": f"0.0.0.0:{Port.READINESS}",
         "connectionMinTerminationDeadline": _duration(config.drain_delay),
         "connectionTerminationDeadline": _duration(config.drain_delay + drain),
+        "workerThreads": config.proxy_threads,
         "logging": {"level": config.log_level},
     }
 

@@ -56,6 +56,7 @@ def proxy(
         # Envoy takes no `--flag=value`.
         args=[
             *("--config-path", _BOOTSTRAP),
+            *("--concurrency", str(config.proxy_threads)),
             *("--drain-strategy", "immediate"),
             *("--drain-time-s", str(max(1, round(drain)))),
             # Below that Envoy logs the fields of every request, secrets and all.
