@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from atenet.identity import LocalIdentity
 from atenet.proto import ateapi_pb2 as pb
 
 from benchmarks.egress import Gateway, egress_gateway
-from benchmarks.path.cores import PATH
+from benchmarks.path.cores import LOAD, PATH, busy_seconds
 from benchmarks.path.load import Load
 from benchmarks.path.turns import Numbers, in_turns
 from benchmarks.tunnelled.capture import Capture
@@ -115,13 +116,14 @@ def turns(
 
 
 def _observe(side: Side, load: Callable[[], Load]) -> Numbers:
-    before = side.cpu()
+    before, began, busy = side.cpu(), time.monotonic(), busy_seconds(LOAD)
     seen = load()
-    used = side.cpu() - before
+    used, busy = side.cpu() - before, busy_seconds(LOAD) - busy
     return {
         "rps": seen.rps,
         "mib_per_second": seen.bytes_per_second / (1 << 20),
         "generator_cores": seen.generator_cores,
         "cpu_us_a_request": used / (seen.rps * seen.seconds) * 1e6,
         "cores": used / seen.seconds,
+        "load_cores_used": busy / (time.monotonic() - began),
     }

@@ -22,6 +22,7 @@ pub use self::duplex::{Duplex, H2Duplex};
 pub use self::h2::{H2Sink, H2Source, reset_code, reset_error};
 pub(crate) use self::served::{accepted, shaken};
 pub use idle::Idle;
+pub(crate) use io::READ_MAX;
 pub use io::{IoSink, IoSource, Prefixed, Reset};
 pub use outbox::Outbox;
 pub use relay::{Ending, Relayed, relay};

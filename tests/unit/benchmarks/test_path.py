@@ -1,10 +1,14 @@
 """The bench of the ingress path: what generators say is read right, and both sides are set up alike."""
 
 import json
+import os
 import re
 import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from atenet.router.binary import find_envoy
 from atenet.router.envoy_api import message_class
@@ -13,10 +17,12 @@ from atenet.router.resources.names import ASSIGNMENT
 
 from benchmarks.path import cores
 from benchmarks.path.compared import compared
+from benchmarks.path.cores import busy_seconds
 from benchmarks.path.envoy_dataplane import constant_answer
 from benchmarks.path.envoys import configurations
 from benchmarks.path.identity import BenchIdentity
 from benchmarks.path.load import h2load_said, wrk_said
+from benchmarks.path.share import share
 from benchmarks.path.turns import in_turns
 
 WRK = """Running 3s test @ https://127.0.0.1:1/
@@ -29,6 +35,8 @@ requests: 40828 total, 40892 started, 40828 done, %d succeeded, %d failed, 0 err
 status codes: %d 2xx, 0 3xx, 0 4xx, %d 5xx
 traffic: 1.09MB (1145443) total, 119.71KB (122588) headers (space savings 96.90%%), 79.74KB (81656) data
 """
+
+BURN = "import time\nwhile time.process_time() < 0.4: pass"
 
 
 def test_wrks_numbers_are_read() -> None:
@@ -101,3 +109,33 @@ def test_envoy_takes_the_peers_configuration(tmp_path: Path) -> None:
         command = [find_envoy(None), "--mode", "validate", "-c", file, "--log-level", "error"]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_share_of_a_core_is_one_and_leaves_nothing_behind() -> None:
+    spin = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with share([spin.pid], 0.1):
+            grouped = Path(f"/proc/{spin.pid}/cgroup").read_text()
+            before, began = _spent(spin.pid), time.monotonic()
+            time.sleep(1)  # noqa: TID251 - what it may use in that time is the question
+            used = (_spent(spin.pid) - before) / (time.monotonic() - began)
+        assert f"/atenet-bench-{os.getpid()}" in grouped
+        # A whole core would be ten times as much; the kernel counts in ticks.
+        assert used < 0.5
+        assert "atenet-bench" not in Path(f"/proc/{spin.pid}/cgroup").read_text()
+    finally:
+        spin.kill()
+        spin.wait()
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/atenet-bench-{os.getpid()}"))
+
+
+def _spent(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def test_a_busy_core_counts_as_busy() -> None:
+    core = min(cores.LOAD)
+    before = busy_seconds([core])
+    subprocess.run(["taskset", "-c", str(core), sys.executable, "-c", BURN], check=True)
+    assert busy_seconds([core]) - before >= 0.3

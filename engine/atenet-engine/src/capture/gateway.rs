@@ -14,7 +14,7 @@ use super::listen::tune;
 use super::refusal::Refusal;
 use crate::config::{CaptureLimits, GatewayEnd, millis};
 use crate::http1::{Reader, ResponseHead, parse_response};
-use crate::pipe::{Handle, IoSink, IoSource, Outbox, ReadHalf, Sink, WriteHalf, split};
+use crate::pipe::{Handle, IoSink, IoSource, Outbox, READ_MAX, ReadHalf, Sink, WriteHalf, split};
 use crate::tls::{ClientStream, ClientTls, HeldCertificate, PeerName, TlsError};
 
 type Stream = ClientStream<TcpStream>;
@@ -82,8 +82,10 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-async fn ask(stream: Stream, destination: SocketAddrV4) -> Result<Tunnel, Refusal> {
+async fn ask(mut stream: Stream, destination: SocketAddrV4) -> Result<Tunnel, Refusal> {
     let broken = |error: &dyn std::fmt::Display| Refusal::NoAnswer(error.to_string());
+    // What was read at once leaves in one write; empty while nothing moves.
+    stream.get_mut().1.set_buffer_limit(Some(READ_MAX));
     let (read, write) = split(stream);
     let (beneath, mut to) = (write.handle(), IoSink::new(write));
     let mut from = Reader::new(IoSource::new(read));

@@ -22,7 +22,7 @@ use crate::exchange::party::Responder;
 use crate::exchange::refuse::{Asked, refuse};
 use crate::http1::{ReadError, Reader, RequestHead, Version, parse_request};
 use crate::ingress::bind;
-use crate::pipe::{IoSink, IoSource, Outbox, Reset, Sink, Source, split};
+use crate::pipe::{IoSink, IoSource, Outbox, READ_MAX, Reset, Sink, Source, split};
 use crate::policy::Host;
 use crate::tls::{ServerStream, ServerTls};
 
@@ -104,7 +104,9 @@ async fn serve(gateway: &Arc<Gateway>, tls: &ServerTls, stream: TcpStream) {
     }
 }
 
-async fn serve_tls(gateway: &Arc<Gateway>, stream: ServerStream<TcpStream>) {
+async fn serve_tls(gateway: &Arc<Gateway>, mut stream: ServerStream<TcpStream>) {
+    // What was read at once leaves in one write; empty while nothing moves.
+    stream.get_mut().1.set_buffer_limit(Some(READ_MAX));
     let caller = caller(stream.get_ref().1.peer_certificates().and_then(<[_]>::first));
     let (read, write) = split(stream);
     let beneath = write.handle();

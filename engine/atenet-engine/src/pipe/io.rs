@@ -13,7 +13,7 @@ use super::{Outbox, Sink, Source};
 /// How much is read at once: grows while reads come back full, so bulk needs few calls and an
 /// idle or chatty connection little memory.
 const READ_MIN: usize = 8 * 1024;
-const READ_MAX: usize = 128 * 1024;
+pub(crate) const READ_MAX: usize = 128 * 1024;
 
 /// Reads chunks off an [`AsyncRead`].
 #[derive(Debug)]
