@@ -2,13 +2,14 @@
 //!
 //! It answers the methods that every request of a router or gateway may need, `ResumeActor` of a running actor,
 //! `GetActor` and `GetActorEgressPolicy`, by one read of the store; it answers exactly what the control plane would.
-//! Every other call, and every one of these that is not that plain, is carried to the control plane's own server as
+//! A router asks about many at once on one stream (`RouterSupport/Locate`). Every other call, and every one of these that is not that plain, is carried to the control plane's own server as
 //! the stream of frames that it is, together with the identity that the caller proved. Who may call what is the control
 //! plane's table.
 
 mod actors;
 mod body;
 mod forward;
+mod locate;
 mod peer;
 mod serve;
 mod warm;
@@ -57,7 +58,7 @@ impl Answered {
         match method {
             WarmMethod::GetActor => &self.get,
             WarmMethod::GetActorEgressPolicy => &self.policy,
-            WarmMethod::ResumeActor => &self.resume,
+            WarmMethod::ResumeActor | WarmMethod::Locate => &self.resume,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod call;
 mod connection;
 mod egress;
+mod locate;
 mod news;
 #[cfg(test)]
 mod tests;
@@ -27,11 +28,14 @@ use self::call::Method;
 pub(crate) use self::connection::Connection;
 use self::connection::Watch;
 pub(crate) use self::egress::in_time;
+use self::locate::Locator;
 pub use self::news::{News, NewsStream};
 
 /// How long one attempt may take; longer than the park budget, so that a resume that has its worker ends well.
 pub const ATTEMPT_DEADLINE: Duration = Duration::from_secs(30);
-/// The same in microseconds, as gRPC spells it.
+/// How long one look-up may take; whoever gets no answer makes an attempt.
+const LOCATE_LIMIT: Duration = Duration::from_secs(1);
+/// The same as the attempt's in microseconds, as gRPC spells it.
 const ATTEMPT_TIMEOUT: &str = "30000000u";
 
 /// What the resolver asks of a control plane.
@@ -42,6 +46,11 @@ pub trait ControlPlane: Send + Sync + 'static {
         actor: &'a ActorRef,
         trace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<ResumeActorResponse, Status>>;
+
+    /// The actor as an attempt would answer, if it runs now; none if it does not, or if this cannot be said. Wakes nobody.
+    fn locate<'a>(&'a self, _actor: &'a ActorRef) -> BoxFuture<'a, Option<ResumeActorResponse>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// What it tells by itself, from now on. Unimplemented by one that tells nothing.
     fn news(&self) -> BoxFuture<'_, Result<NewsStream, Status>> {
@@ -60,6 +69,8 @@ pub struct Control {
     client: ControlClient<Connection>,
     connection: Connection,
     resume: Arc<Method>,
+    locate: Arc<Method>,
+    locator: Arc<Locator>,
 }
 
 impl Control {
@@ -76,7 +87,9 @@ impl Control {
 
     fn over(connection: Connection) -> Result<Self, EngineError> {
         let resume = Arc::new(connection.method("/ateapi.Control/ResumeActor", ATTEMPT_TIMEOUT)?);
-        Ok(Self { client: ControlClient::new(connection.clone()), connection, resume })
+        let locate = Arc::new(connection.method(locate::PATH, ATTEMPT_TIMEOUT)?);
+        let (client, locator) = (ControlClient::new(connection.clone()), Arc::default());
+        Ok(Self { client, connection, resume, locate, locator })
     }
 }
 
@@ -98,6 +111,11 @@ impl ControlPlane for Control {
                 Err(_elapsed) => Err(Status::deadline_exceeded("ResumeActor took too long")),
             }
         })
+    }
+
+    fn locate<'a>(&'a self, actor: &'a ActorRef) -> BoxFuture<'a, Option<ResumeActorResponse>> {
+        let asked = self.locator.ask(&self.connection, &self.locate, actor);
+        Box::pin(async move { tokio::time::timeout(LOCATE_LIMIT, asked).await.ok().flatten() })
     }
 
     fn news(&self) -> BoxFuture<'_, Result<NewsStream, Status>> {

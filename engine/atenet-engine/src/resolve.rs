@@ -10,6 +10,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use tonic::Code;
+
 use self::cache::{Cache, Entry};
 use self::flight::{Boarding, Flights, Progress, Seat};
 use self::parking::{Lot, Parked};
@@ -95,6 +97,13 @@ impl Resolver {
             return Ok(cached(entry));
         }
         self.inner.telemetry.cache_miss();
+        // Where nothing is remembered most look-ups find their actor running, and need no flight. A trace follows a call.
+        if self.inner.cache.keeps_nothing()
+            && trace.header().is_none()
+            && let Some(resolved) = self.inner.located(actor).await
+        {
+            return Ok(resolved);
+        }
         match flight::board(&self.inner, actor, trace.header()) {
             Boarding::Landed(entry) => Ok(cached(entry)),
             // Boxed: a request that finds its actor in the cache needs none of it.
@@ -133,6 +142,18 @@ impl Resolver {
                 return Err(Refusal::Internal);
             }
         }
+    }
+}
+
+impl Inner {
+    /// The actor where it runs now.
+    async fn located(&self, actor: &ActorRef) -> Option<Resolved> {
+        let response = self.control.locate(actor).await?;
+        self.telemetry.resume_call(Code::Ok);
+        // What cannot be used is looked at again, and told of, by an attempt.
+        let assignment = Arc::new(answer::assignment(response, actor, self.connect_port).ok()?);
+        let generation = self.cache.put(assignment.clone());
+        Some(Resolved { assignment, disposition: Disposition::None, cached: false, generation })
     }
 }
 

@@ -28,7 +28,12 @@ _ANSWER_SECONDS = 10.0
 _COUNT_SECONDS = 1.0
 _FIRST_DELAY = 0.1
 _LAST_DELAY = 5.0
-_WARM = ("GetActor", "GetActorEgressPolicy", "ResumeActor")
+_WARM = {
+    "GetActor": "/ateapi.Control/GetActor",
+    "GetActorEgressPolicy": "/ateapi.Control/GetActorEgressPolicy",
+    "ResumeActor": "/ateapi.Control/ResumeActor",
+    "Locate": "/ateapi.RouterSupport/Locate",
+}
 
 Counted = Callable[[str, int], None]
 """A warm method, and how many more calls of it were answered with OK."""
@@ -65,7 +70,7 @@ def grants_for(bindings: Iterable[tuple[str, Role]]) -> dict[str, list[str]]:
     for spiffe_id, role in bindings:
         roles.setdefault(spiffe_id, set()).add(role)
     return {
-        spiffe_id: [m for m in _WARM if allowed(held, f"/ateapi.Control/{m}")]
+        spiffe_id: [name for name, method in _WARM.items() if allowed(held, method)]
         for spiffe_id, held in roles.items()
     }
 

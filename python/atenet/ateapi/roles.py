@@ -90,6 +90,7 @@ TABLE: Mapping[str, frozenset[Role]] = {
     "/ateapi.WorkerService/RequestActorSuspend": _NODE,
     "/ateapi.WorkerService/GetWorkerActorEgressPolicies": _NODE,
     "/ateapi.RouterSupport/Watch": _ROUTER,
+    "/ateapi.RouterSupport/Locate": _ROUTER,
     "/grpc.health.v1.Health/Check": _ANYBODY,
     "/grpc.health.v1.Health/List": _ANYBODY,
     "/grpc.health.v1.Health/Watch": _ANYBODY,

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from atenet.proto import ateapi_pb2 as atenet_dot_proto_dot_ateapi__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n atenet/proto/routersupport.proto\x12\x06\x61teapi\x1a\x19\x61tenet/proto/ateapi.proto\"\x0e\n\x0cWatchRequest\"\x9d\x01\n\nWatchEvent\x12 \n\x06synced\x18\x01 \x01(\x0b\x32\x0e.ateapi.SyncedH\x00\x12/\n\x0e\x63\x61pacity_freed\x18\x02 \x01(\x0b\x32\x15.ateapi.CapacityFreedH\x00\x12\x33\n\x10\x61ssignment_ended\x18\x03 \x01(\x0b\x32\x17.ateapi.AssignmentEndedH\x00\x42\x07\n\x05\x65vent\"\x08\n\x06Synced\"\x0f\n\rCapacityFreed\"W\n\x0f\x41ssignmentEnded\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x03\x32\x44\n\rRouterSupport\x12\x33\n\x05Watch\x12\x14.ateapi.WatchRequest\x1a\x12.ateapi.WatchEvent0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n atenet/proto/routersupport.proto\x12\x06\x61teapi\x1a\x19\x61tenet/proto/ateapi.proto\"\x0e\n\x0cWatchRequest\"1\n\rLocateRequest\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\".\n\x0eLocateResponse\x12\x1c\n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\r.ateapi.Actor\"\x9d\x01\n\nWatchEvent\x12 \n\x06synced\x18\x01 \x01(\x0b\x32\x0e.ateapi.SyncedH\x00\x12/\n\x0e\x63\x61pacity_freed\x18\x02 \x01(\x0b\x32\x15.ateapi.CapacityFreedH\x00\x12\x33\n\x10\x61ssignment_ended\x18\x03 \x01(\x0b\x32\x17.ateapi.AssignmentEndedH\x00\x42\x07\n\x05\x65vent\"\x08\n\x06Synced\"\x0f\n\rCapacityFreed\"W\n\x0f\x41ssignmentEnded\x12 \n\x05\x61\x63tor\x18\x01 \x01(\x0b\x32\x11.ateapi.ObjectRef\x12\x11\n\tactor_uid\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x03\x32\x81\x01\n\rRouterSupport\x12\x33\n\x05Watch\x12\x14.ateapi.WatchRequest\x1a\x12.ateapi.WatchEvent0\x01\x12;\n\x06Locate\x12\x15.ateapi.LocateRequest\x1a\x16.ateapi.LocateResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,14 +34,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_WATCHREQUEST']._serialized_start=71
   _globals['_WATCHREQUEST']._serialized_end=85
-  _globals['_WATCHEVENT']._serialized_start=88
-  _globals['_WATCHEVENT']._serialized_end=245
-  _globals['_SYNCED']._serialized_start=247
-  _globals['_SYNCED']._serialized_end=255
-  _globals['_CAPACITYFREED']._serialized_start=257
-  _globals['_CAPACITYFREED']._serialized_end=272
-  _globals['_ASSIGNMENTENDED']._serialized_start=274
-  _globals['_ASSIGNMENTENDED']._serialized_end=361
-  _globals['_ROUTERSUPPORT']._serialized_start=363
-  _globals['_ROUTERSUPPORT']._serialized_end=431
+  _globals['_LOCATEREQUEST']._serialized_start=87
+  _globals['_LOCATEREQUEST']._serialized_end=136
+  _globals['_LOCATERESPONSE']._serialized_start=138
+  _globals['_LOCATERESPONSE']._serialized_end=184
+  _globals['_WATCHEVENT']._serialized_start=187
+  _globals['_WATCHEVENT']._serialized_end=344
+  _globals['_SYNCED']._serialized_start=346
+  _globals['_SYNCED']._serialized_end=354
+  _globals['_CAPACITYFREED']._serialized_start=356
+  _globals['_CAPACITYFREED']._serialized_end=371
+  _globals['_ASSIGNMENTENDED']._serialized_start=373
+  _globals['_ASSIGNMENTENDED']._serialized_end=460
+  _globals['_ROUTERSUPPORT']._serialized_start=463
+  _globals['_ROUTERSUPPORT']._serialized_end=592
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,18 @@ class WatchRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class LocateRequest(_message.Message):
+    __slots__ = ("actor",)
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.ObjectRef
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.ObjectRef, _Mapping]] = ...) -> None: ...
+
+class LocateResponse(_message.Message):
+    __slots__ = ("actor",)
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    actor: _ateapi_pb2.Actor
+    def __init__(self, actor: _Optional[_Union[_ateapi_pb2.Actor, _Mapping]] = ...) -> None: ...
+
 class WatchEvent(_message.Message):
     __slots__ = ("synced", "capacity_freed", "assignment_ended")
     SYNCED_FIELD_NUMBER: _ClassVar[int]

@@ -39,6 +39,11 @@ class RouterSupportStub:
                 request_serializer=atenet_dot_proto_dot_routersupport__pb2.WatchRequest.SerializeToString,
                 response_deserializer=atenet_dot_proto_dot_routersupport__pb2.WatchEvent.FromString,
                 _registered_method=True)
+        self.Locate = channel.stream_stream(
+                '/ateapi.RouterSupport/Locate',
+                request_serializer=atenet_dot_proto_dot_routersupport__pb2.LocateRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_routersupport__pb2.LocateResponse.FromString,
+                _registered_method=True)
 
 
 class RouterSupportServicer:
@@ -52,6 +57,15 @@ class RouterSupportServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Locate(self, request_iterator, context):
+        """Where running actors are, by the store as it is when each is asked about;
+        answers come in the order of the questions. Nothing is woken: ResumeActor
+        is for whoever gets no actor here.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RouterSupportServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -59,6 +73,11 @@ def add_RouterSupportServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=atenet_dot_proto_dot_routersupport__pb2.WatchRequest.FromString,
                     response_serializer=atenet_dot_proto_dot_routersupport__pb2.WatchEvent.SerializeToString,
+            ),
+            'Locate': grpc.stream_stream_rpc_method_handler(
+                    servicer.Locate,
+                    request_deserializer=atenet_dot_proto_dot_routersupport__pb2.LocateRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_routersupport__pb2.LocateResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -88,6 +107,33 @@ class RouterSupport:
             '/ateapi.RouterSupport/Watch',
             atenet_dot_proto_dot_routersupport__pb2.WatchRequest.SerializeToString,
             atenet_dot_proto_dot_routersupport__pb2.WatchEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Locate(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/ateapi.RouterSupport/Locate',
+            atenet_dot_proto_dot_routersupport__pb2.LocateRequest.SerializeToString,
+            atenet_dot_proto_dot_routersupport__pb2.LocateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,6 +23,8 @@ from atenet.ateapi.roles import DEFAULT_BINDINGS, Role
 from atenet.errors import AteError
 from atenet.identity import LocalIdentity, spiffe
 from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import routersupport_pb2 as support_pb
+from atenet.proto import routersupport_pb2_grpc as support_grpc
 from atenet.rpc import MtlsChannel, fronted_auth_context, fronted_server, mtls_channel, spiffe_id_in
 
 from tests.support.control_plane import ControlPlane, code_of, control_plane, ref, resume, suspend
@@ -259,7 +261,7 @@ async def test_the_server_s_socket_is_its_owner_s_alone(behind: Behind) -> None:
 
 def test_grants_are_the_table_of_roles() -> None:
     grants = grants_for([*DEFAULT_BINDINGS, ("spiffe://x/y", Role.VIEWER)])
-    assert grants[spiffe.ROUTER_ID] == ["ResumeActor"]
+    assert grants[spiffe.ROUTER_ID] == ["ResumeActor", "Locate"]
     assert grants[spiffe.EGRESS_ID] == ["GetActor", "GetActorEgressPolicy"]
     assert grants[spiffe.CLI_ID] == ["GetActor", "GetActorEgressPolicy", "ResumeActor"]
     assert grants[spiffe.ATELET_ID] == []
@@ -307,6 +309,15 @@ async def test_what_runs_ends_before_it_closes(behind: Behind) -> None:
     behind.release.set()
     assert await call == b"done"
     await closing
+
+
+async def test_a_stop_ends_a_stream_of_look_ups_in_order(behind: Behind) -> None:
+    call = support_grpc.RouterSupportStub(behind.channel()).Locate()
+    await call.write(support_pb.LocateRequest(actor=ref("nobody")))
+    assert not (await call.read()).HasField("actor")
+    await behind.front.close(30)
+    # What is cut has a text that says so.
+    assert (await call.code(), await call.details()) == (grpc.StatusCode.UNAVAILABLE, "")
 
 
 async def test_a_deep_directory_and_an_old_socket_do_not_matter(tmp_path: Path) -> None:

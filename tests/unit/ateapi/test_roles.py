@@ -51,7 +51,7 @@ _MAY: dict[Role, set[str]] = {
     Role.OWNER: _READS | _EDITS | _WORKERS | {"CreateAtespace", "DeleteAtespace"},
     Role.EDITOR: _READS | _EDITS,
     Role.VIEWER: _READS,
-    Role.INGRESS_ROUTER: {"ResumeActor", "ListActors"},
+    Role.INGRESS_ROUTER: {"ResumeActor", "ListActors", "Locate"},
     Role.EGRESS_GATEWAY: {"GetActor", "GetActorEgressPolicy"} | _MINT,
     Role.ATELET: {
         *("RegisterWorker", "MintWorkerActorCertificate", "RequestActorSuspend"),

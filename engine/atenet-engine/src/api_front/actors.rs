@@ -61,14 +61,16 @@ impl Actors {
         }
         let Some((_, connection)) = open else { return Ok(None) };
         let mut query = connection.prepare_cached(match method {
-            WarmMethod::GetActor | WarmMethod::ResumeActor => ACTOR,
+            WarmMethod::GetActor | WarmMethod::ResumeActor | WarmMethod::Locate => ACTOR,
             WarmMethod::GetActorEgressPolicy => POLICY,
         })?;
         let found = query.query_row([actor.atespace(), actor.name()], |row| {
             let (state, body) = (row.get::<_, i64>(0)?, row.get_ref(1)?.as_blob()?);
             Ok(match method {
                 WarmMethod::GetActor | WarmMethod::GetActorEgressPolicy => Some(framed(body, false)),
-                WarmMethod::ResumeActor => (state == ActorState::Running as i64).then(|| framed(body, true)),
+                WarmMethod::ResumeActor | WarmMethod::Locate => {
+                    (state == ActorState::Running as i64).then(|| framed(body, true))
+                }
             })
         });
         Ok(found.optional()?.flatten())

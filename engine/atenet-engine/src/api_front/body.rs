@@ -9,6 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::forward::GONE;
+use super::locate::{Located, Next};
 
 /// A request body of which the front has already read the beginning.
 pub(super) struct Resumed {
@@ -45,6 +46,8 @@ pub(super) enum Reply {
     Answer(Option<Bytes>),
     /// The control plane's own.
     Passed(Incoming),
+    /// A router's look-ups, for as long as it asks.
+    Located(Box<Located>),
     /// Nothing (more).
     Over,
 }
@@ -69,6 +72,10 @@ impl Body for Reply {
                     Frame::trailers(status(GONE))
                 }
             },
+            Self::Located(located) => match ready!(located.poll_next(cx)) {
+                Next::Answers(answers) => return Poll::Ready(Some(Ok(Frame::data(answers)))),
+                Next::End(code) => Frame::trailers(status(code)),
+            },
             Self::Over => return Poll::Ready(None),
         };
         *this = Self::Over;
@@ -77,7 +84,7 @@ impl Body for Reply {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Answer(_) => false,
+            Self::Answer(_) | Self::Located(_) => false,
             Self::Passed(body) => body.is_end_stream(),
             Self::Over => true,
         }

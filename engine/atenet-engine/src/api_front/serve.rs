@@ -16,8 +16,10 @@ use tokio::time::timeout;
 use super::Shared;
 use super::body::{Reply, Resumed};
 use super::forward::Upstream;
+use super::locate::Located;
 use super::peer::Peer;
 use super::warm::{self, Read};
+use crate::config::WarmMethod;
 use crate::drain::Drain;
 use crate::pipe::{Corked, driven, last_words};
 use crate::spiffe::SpiffeId;
@@ -70,7 +72,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, drain: Drain) {
 }
 
 async fn serve(stream: ServerStream<TcpStream>, shared: Arc<Shared>, drain: Drain) {
-    let caller = Arc::new(Caller::new(&stream, shared));
+    let caller = Arc::new(Caller::new(&stream, shared, drain.clone()));
     let service = service_fn(move |request| {
         let caller = caller.clone();
         async move { Ok::<_, Infallible>(caller.answer(request).await) }
@@ -108,14 +110,15 @@ struct Caller {
     identity: Option<SpiffeId>,
     upstream: Upstream,
     shared: Arc<Shared>,
+    drain: Drain,
 }
 
 impl Caller {
-    fn new(stream: &ServerStream<TcpStream>, shared: Arc<Shared>) -> Self {
+    fn new(stream: &ServerStream<TcpStream>, shared: Arc<Shared>, drain: Drain) -> Self {
         let leaf = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let Peer { identity, headers } = Peer::new(leaf.map(AsRef::as_ref));
         let upstream = Upstream::new(shared.config.upstream.clone(), headers);
-        Self { identity, upstream, shared }
+        Self { identity, upstream, shared, drain }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Reply> {
@@ -124,20 +127,24 @@ impl Caller {
         let Some(method) = self.shared.grants.warm(identity, &head) else {
             return self.upstream.carry(head, Resumed::new(bytes::Bytes::new(), body)).await;
         };
+        if method == WarmMethod::Locate {
+            let located = Located::new(body, self.shared.clone(), self.drain.clone());
+            return reply(Reply::Located(Box::new(located)));
+        }
         let read = warm::read(&mut body).await;
         if let Read::Whole(whole) = &read
             && let Some(actor) = warm::named(method, whole)
             && let Some(message) = self.shared.actors.answer(method, &actor)
         {
             self.shared.answered.of(method).fetch_add(1, Ordering::Relaxed);
-            return ok(message);
+            return reply(Reply::Answer(Some(message)));
         }
         self.upstream.carry(head, Resumed::new(read.into_bytes(), body)).await
     }
 }
 
-fn ok(message: bytes::Bytes) -> Response<Reply> {
-    let mut response = Response::new(Reply::Answer(Some(message)));
+fn reply(body: Reply) -> Response<Reply> {
+    let mut response = Response::new(body);
     response.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
     response
 }

@@ -12,10 +12,10 @@ use prost::Message;
 
 use crate::actor_ref::ActorRef;
 use crate::config::WarmMethod;
-use crate::proto::{GetActorEgressPolicyRequest, GetActorRequest, ObjectRef, ResumeActorRequest};
+use crate::proto::{GetActorEgressPolicyRequest, GetActorRequest, LocateRequest, ObjectRef, ResumeActorRequest};
 
 /// More than two names of full length need, with what gRPC puts around them.
-const LONGEST: usize = 512;
+pub(super) const LONGEST: usize = 512;
 
 /// The part of the table of roles that the front needs.
 pub(super) struct Grants(HashMap<String, HashSet<WarmMethod>>);
@@ -31,6 +31,7 @@ impl Grants {
             "/ateapi.Control/ResumeActor" => WarmMethod::ResumeActor,
             "/ateapi.Control/GetActor" => WarmMethod::GetActor,
             "/ateapi.Control/GetActorEgressPolicy" => WarmMethod::GetActorEgressPolicy,
+            "/ateapi.RouterSupport/Locate" => WarmMethod::Locate,
             _ => return None,
         };
         let granted = self.0.get(peer?)?.contains(&method);
@@ -92,10 +93,16 @@ pub(super) fn named(method: WarmMethod, body: &Bytes) -> Option<ActorRef> {
     if message.len() < 5 || message.get_u8() != 0 || message.get_u32() as usize != message.remaining() {
         return None;
     }
+    actor_in(method, message)
+}
+
+/// The actor that a message names, if it names one well.
+pub(super) fn actor_in(method: WarmMethod, message: Bytes) -> Option<ActorRef> {
     let actor: ObjectRef = match method {
         WarmMethod::GetActor => GetActorRequest::decode(message).ok()?.actor?,
         WarmMethod::GetActorEgressPolicy => GetActorEgressPolicyRequest::decode(message).ok()?.actor?,
         WarmMethod::ResumeActor => ResumeActorRequest::decode(message).ok()?.actor?,
+        WarmMethod::Locate => LocateRequest::decode(message).ok()?.actor?,
     };
     ActorRef::new(&actor.atespace, &actor.name).ok()
 }

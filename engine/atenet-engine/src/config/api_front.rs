@@ -34,6 +34,8 @@ pub enum WarmMethod {
     GetActor,
     GetActorEgressPolicy,
     ResumeActor,
+    /// A stream of look-ups, each answered as `ResumeActor` of a running actor is.
+    Locate,
 }
 
 impl ApiFrontConfig {

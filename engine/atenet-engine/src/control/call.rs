@@ -33,6 +33,13 @@ impl Method {
         Ok(Self { uri, headers })
     }
 
+    /// The head of a stream that lasts as long as its connection.
+    pub(super) fn endless(&self) -> Request<()> {
+        let mut head = self.head(None);
+        head.headers_mut().remove("grpc-timeout");
+        head
+    }
+
     /// `trace`: a `traceparent`. One that is no header value is dropped: it must not cost the request.
     pub(super) fn head(&self, trace: Option<&str>) -> Request<()> {
         let mut head = Request::new(());

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use h2::RecvStream;
+use futures_util::future::BoxFuture;
+use h2::client::ResponseFuture;
+use h2::{RecvStream, SendStream};
 use http::uri::{Authority, Scheme};
 use http::{Request, Response, Uri, request};
 use tokio::net::TcpStream;
@@ -51,6 +53,9 @@ const ADDRESS_LIMIT: Duration = Duration::from_secs(1);
 const MAX_PING_DOUBLINGS: u32 = 6;
 /// Connections tried for one call while nothing of it was sent.
 const TRIES: u32 = 3;
+
+/// A stream whose request goes on.
+pub(super) type Opened = (ResponseFuture, SendStream<Bytes>);
 
 /// Cheap to clone; clones share the connection.
 #[derive(Clone)]
@@ -150,6 +155,17 @@ impl Connection {
         parts.authority = Some(self.0.authority.clone());
         *request.uri_mut() = Uri::from_parts(parts).map_err(|error| Status::internal(error.to_string()))?;
         Ok(request)
+    }
+
+    /// How many connections were made: another one is another peer, perhaps.
+    pub(super) fn number(&self) -> u64 {
+        *self.0.made.borrow()
+    }
+
+    /// Begins a request that goes on, on the live connection; none when there is none.
+    pub(super) fn begin(&self, head: Request<()>) -> Option<BoxFuture<'static, Result<Opened, h2::Error>>> {
+        let wire = self.0.usable()?;
+        Some(Box::pin(async move { wire.begin_request(head).await }))
     }
 
     /// Sends on the live connection, and once more on another one if it provably never left or was not looked at.

@@ -1,5 +1,6 @@
 //! The client against a real server: mTLS, HTTP/2, gRPC.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tonic::Code;
@@ -89,6 +90,69 @@ async fn a_restarted_control_plane_is_found_without_a_failed_call() {
     }
     resumed(&control).await.unwrap();
     assert_eq!(next.seen.calls(), 1);
+}
+
+fn reference() -> ObjectRef {
+    ObjectRef { atespace: "team".into(), name: "agent".into() }
+}
+
+/// With a connection, so that look-ups have one to go by.
+async fn connected(api: &Api) -> Control {
+    let control = Control::new(&api.config()).unwrap();
+    resumed(&control).await.unwrap();
+    control
+}
+
+async fn located(control: &Control) -> Option<ResumeActorResponse> {
+    control.locate(&actor()).await
+}
+
+#[tokio::test]
+async fn running_actors_are_asked_about_on_one_stream_and_each_time_anew() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", true)) }).await;
+    let control = connected(&api).await;
+    for ip in ["10.0.0.2", "10.0.0.3"] {
+        api.seen.run(&[reference()], ip);
+        let answers = futures_util::future::join_all((0..50).map(|_| located(&control))).await;
+        assert!(answers.into_iter().all(|answer| answer == Some(running(&reference(), ip, false))));
+    }
+    api.seen.run(&[], "10.0.0.2");
+    assert_eq!(located(&control).await, None);
+    assert_eq!((api.seen.calls(), api.seen.locates.load(Ordering::SeqCst)), (1, 1));
+}
+
+#[tokio::test]
+async fn a_control_plane_that_locates_nobody_is_asked_once_a_connection() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", true)) }).await;
+    let control = connected(&api).await;
+    for _ in 0..3 {
+        assert_eq!(located(&control).await, None);
+    }
+    assert_eq!(api.seen.locates.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn nobody_is_located_before_there_is_a_connection() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", true)) }).await;
+    api.seen.run(&[reference()], "10.0.0.2");
+    let control = Control::new(&api.config()).unwrap();
+    assert_eq!(located(&control).await, None);
+    assert_eq!(api.seen.connections(), 0);
+}
+
+#[tokio::test]
+async fn look_ups_find_the_next_connection() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "10.0.0.1", true)) }).await;
+    api.seen.run(&[reference()], "10.0.0.2");
+    let control = connected(&api).await;
+    for round in 1..=5 {
+        while located(&control).await.is_none() {
+            // The old connection may take a moment to be seen as gone.
+            let _broken = resumed(&control).await;
+        }
+        assert_eq!(api.seen.locates.load(Ordering::SeqCst), round);
+        api.break_connections();
+    }
 }
 
 /// I-40: nothing closes the connection, it only falls silent.

@@ -14,6 +14,7 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 
+use super::connection::Opened;
 use crate::pipe::{Corked, Flusher, Heard, driven};
 
 const WINDOW: u32 = 1 << 20;
@@ -79,6 +80,15 @@ impl Wire {
         let (response, mut stream) = requests.send_request(head, false)?;
         stream.send_data(body, true)?;
         Ok(response)
+    }
+}
+
+impl Wire {
+    /// Sends a head alone.
+    pub(super) async fn begin_request(&self, head: Request<()>) -> Result<Opened, h2::Error> {
+        let mut requests = self.requests.clone();
+        poll_fn(|cx| requests.poll_ready(cx)).await?;
+        requests.send_request(head, false)
     }
 }
 

@@ -66,10 +66,16 @@ pub(super) fn routed(resolved: &Resolved, port: u16, noted: &Noted<'_>) -> Bytes
     let mut values = noted.begin();
     values.text("actor", to.actor.as_str());
     // Equal only for one activation of one actor: what may share a connection to the actor.
-    let activation = format!(
-        "{}|{}|{}|{worker}|{}|{}|{port}",
-        to.actor, to.actor_uid, to.version, to.worker_epoch, to.worker_spiffe_id
-    );
+    let activation = [
+        to.actor.as_str(),
+        &to.actor_uid,
+        itoa::Buffer::new().format(to.version),
+        &worker,
+        itoa::Buffer::new().format(to.worker_epoch),
+        &to.worker_spiffe_id,
+        itoa::Buffer::new().format(port),
+    ]
+    .join("|");
     values.text("activation", &activation);
     values.text("authority", &[host, ":", number.format(port)].concat());
     values.text("worker", &worker);

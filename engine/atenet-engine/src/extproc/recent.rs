@@ -73,6 +73,9 @@ impl Recent {
 }
 
 fn cut(text: &str) -> String {
+    if text.len() <= TEXT_LIMIT {
+        return text.to_owned();
+    }
     text.chars().take(TEXT_LIMIT).collect()
 }
 

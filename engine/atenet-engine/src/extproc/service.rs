@@ -112,7 +112,7 @@ impl Drop for Record<'_> {
         if let Some(span) = self.trace.take_span() {
             self.service.telemetry.decided(span, self.actor.as_ref(), self.outcome, self.disposition);
         }
-        let actor = self.actor.as_ref().map(ToString::to_string);
+        let actor = self.actor.as_ref().map(|actor| actor.as_str().to_owned());
         let decision = Decision { actor, outcome: self.outcome.label(), worker: self.worker, took };
         let asked = (self.question.method, self.question.authority, self.question.path);
         self.service.recent.push(asked, decision);

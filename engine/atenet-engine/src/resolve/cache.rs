@@ -53,6 +53,10 @@ impl Cache {
         &self.shards[at]
     }
 
+    pub(super) const fn keeps_nothing(&self) -> bool {
+        self.ttl.is_zero()
+    }
+
     pub(super) fn get(&self, actor: &ActorRef) -> Option<Entry> {
         if self.ttl.is_zero() {
             return None;

@@ -435,3 +435,27 @@ async fn over_a_real_control_plane_a_burst_is_one_call() {
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().assignment.worker.to_string() == "127.0.0.1:8443"));
     assert_eq!((api.seen.calls(), api.seen.connections()), (2, 1));
 }
+
+#[tokio::test]
+async fn where_nothing_is_kept_a_running_actor_is_looked_up_each_time_and_a_sleeping_one_woken() {
+    let api = Api::serve(|actor, _| async move { Ok(running(&actor, "127.0.0.1", true)) }).await;
+    let control = Arc::new(Control::new(&api.config()).unwrap());
+    let resolver = Resolver::new(&config(|config| config.cache.ttl_ms = 0), control, Telemetry::default());
+    let (actor, trace) = (agent(), Trace::default());
+    let reference = ObjectRef { atespace: actor.atespace().into(), name: actor.name().into() };
+    let ask = async |trace| resolver.resolve_in(&actor, trace).await.unwrap();
+    // Nobody is asked before there is a connection.
+    assert_eq!(ask(&trace).await.disposition, Disposition::Triggered);
+    for ip in ["127.0.0.2", "127.0.0.3"] {
+        api.seen.run(std::slice::from_ref(&reference), ip);
+        let found = ask(&trace).await;
+        assert_eq!((found.assignment.worker.ip().to_string().as_str(), found.disposition), (ip, Disposition::None));
+    }
+    assert_eq!(api.seen.calls(), 1);
+    // A trace follows calls.
+    let traced = Trace::passing(Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+    assert_eq!(ask(&traced).await.disposition, Disposition::Triggered);
+    api.seen.run(&[], "127.0.0.2");
+    assert_eq!(ask(&trace).await.disposition, Disposition::Triggered);
+    assert_eq!((api.seen.calls(), api.seen.locates.load(Ordering::SeqCst)), (3, 1));
+}

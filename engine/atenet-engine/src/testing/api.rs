@@ -23,8 +23,8 @@ use super::pki::{Authority, Leaf, Scratch};
 use crate::config::ControlConfig;
 use crate::proto::watch_event::Event;
 use crate::proto::{
-    Actor, ActorState, ActorStatus, ObjectRef, ResourceMetadata, ResumeActorRequest, ResumeActorResponse, Synced,
-    WatchEvent, WatchRequest, WorkerAssignment,
+    Actor, ActorState, ActorStatus, LocateRequest, LocateResponse, ObjectRef, ResourceMetadata, ResumeActorRequest,
+    ResumeActorResponse, Synced, WatchEvent, WatchRequest, WorkerAssignment,
 };
 use crate::spiffe::SpiffeId;
 use crate::tls::{Callers, ClientAuth, ServerTls};
@@ -66,6 +66,10 @@ pub(crate) struct Seen {
     tells: AtomicBool,
     pub(crate) connections: AtomicUsize,
     pub(crate) headers: Mutex<Vec<HeaderMap>>,
+    /// Streams of look-ups that a router began.
+    pub(crate) locates: AtomicUsize,
+    /// Who runs, by `<atespace>/<name>`; as long as there is none, there is no such method.
+    pub(crate) running: Mutex<Option<HashMap<String, Actor>>>,
 }
 
 impl Default for Seen {
@@ -77,6 +81,8 @@ impl Default for Seen {
             tells: AtomicBool::default(),
             connections: AtomicUsize::default(),
             headers: Mutex::default(),
+            locates: AtomicUsize::default(),
+            running: Mutex::default(),
         }
     }
 }
@@ -85,6 +91,13 @@ impl Seen {
     /// From now on it answers Watch.
     pub(crate) fn tells(&self) {
         self.tells.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on it answers Locate, and these run.
+    pub(crate) fn run(&self, actors: &[ObjectRef], ip: &str) {
+        let named = |actor: &ObjectRef| format!("{}/{}", actor.atespace, actor.name);
+        let all = actors.iter().filter_map(|actor| Some((named(actor), running(actor, ip, false).actor?)));
+        *self.running.lock() = Some(all.collect());
     }
 
     /// To every router that watches; how many those are.
@@ -237,9 +250,32 @@ async fn watch(request: Request<Incoming>, seen: Arc<Seen>) -> Response<tonic::b
     tonic::server::Grpc::new(codec).server_streaming(service, request).await
 }
 
+/// A peer without the method, unless it is told who runs.
+async fn locate(request: Request<Incoming>, seen: Arc<Seen>) -> Response<tonic::body::Body> {
+    seen.locates.fetch_add(1, Ordering::SeqCst);
+    if seen.running.lock().is_none() {
+        return Status::unimplemented("unknown method").into_http();
+    }
+    let service = tower::service_fn(move |request: tonic::Request<tonic::Streaming<LocateRequest>>| {
+        let seen = seen.clone();
+        let answers = request.into_inner().map(move |asked| {
+            let actor = asked?.actor.unwrap_or_default();
+            let running = seen.running.lock();
+            let found = running.as_ref().and_then(|all| all.get(&format!("{}/{}", actor.atespace, actor.name)));
+            Ok(LocateResponse { actor: found.cloned() })
+        });
+        async move { Ok::<_, Status>(tonic::Response::new(answers)) }
+    });
+    let codec = tonic_prost::ProstCodec::<LocateResponse, LocateRequest>::default();
+    tonic::server::Grpc::new(codec).streaming(service, request).await
+}
+
 async fn resume(request: Request<Incoming>, script: Script, seen: Arc<Seen>) -> Response<tonic::body::Body> {
     if request.uri().path() == "/ateapi.RouterSupport/Watch" {
         return watch(request, seen).await;
+    }
+    if request.uri().path() == "/ateapi.RouterSupport/Locate" {
+        return locate(request, seen).await;
     }
     assert_eq!(request.uri().path(), "/ateapi.Control/ResumeActor");
     seen.headers.lock().push(request.headers().clone());

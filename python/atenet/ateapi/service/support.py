@@ -26,6 +26,7 @@ __all__ = ["SERVICE", "RouterSupport"]
 
 SERVICE = support_pb.DESCRIPTOR.services_by_name["RouterSupport"].full_name
 _WATCH = f"/{SERVICE}/Watch"
+_LOCATE = f"/{SERVICE}/Locate"
 # Events that wait for one router. A burst of thousands of suspends is worth a resync.
 _QUEUE = 1024
 _log = logging.getLogger(__name__)
@@ -55,7 +56,12 @@ class RouterSupport:
             request_deserializer=support_pb.WatchRequest.FromString,
             response_serializer=support_pb.WatchEvent.SerializeToString,
         )
-        return grpc.method_handlers_generic_handler(SERVICE, {"Watch": watch})
+        locate = grpc.stream_stream_rpc_method_handler(
+            self._locate,
+            request_deserializer=support_pb.LocateRequest.FromString,
+            response_serializer=support_pb.LocateResponse.SerializeToString,
+        )
+        return grpc.method_handlers_generic_handler(SERVICE, {"Watch": watch, "Locate": locate})
 
     def close(self) -> None:
         """Ends every watch: Unavailable, so that routers look for another control plane."""
@@ -66,11 +72,7 @@ class RouterSupport:
         self, _request: support_pb.WatchRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[support_pb.WatchEvent]:
         count = self._metrics.of_method("RouterSupport", "Watch")
-        try:
-            await self._access.admit(context, _WATCH)
-        except CallError as e:
-            count.answered(e.code.name, 0.0)
-            await context.abort(e.code, e.message)
+        await self._admit(context, _WATCH)
         watcher = _Watcher(self._limit)
         self._watchers.add(watcher)
         try:
@@ -80,6 +82,24 @@ class RouterSupport:
             self._watchers.discard(watcher)
         count.answered("UNAVAILABLE", 0.0)
         await context.abort(grpc.StatusCode.UNAVAILABLE, "the control plane is stopping")
+
+    async def _locate(
+        self,
+        _requests: AsyncIterator[support_pb.LocateRequest],
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> AsyncIterator[support_pb.LocateResponse]:
+        """The front's to answer, where there is one: here a look-up costs what a call costs."""
+        await self._admit(context, _LOCATE)
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "look-ups are answered by the front")
+        yield support_pb.LocateResponse()  # what makes it a stream
+
+    async def _admit(self, context: grpc.aio.ServicerContext[Any, Any], method: str) -> None:
+        try:
+            await self._access.admit(context, method)
+        except CallError as e:
+            name = method.rpartition("/")[2]
+            self._metrics.of_method("RouterSupport", name).answered(e.code.name, 0.0)
+            await context.abort(e.code, e.message)
 
 
 class _Watcher:
