@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from typing import Any
 
 import grpc
@@ -340,6 +341,28 @@ async def test_a_host_that_is_down_or_unknown_is_told_from_a_denied_one(
     noted = {(down, "origin-unreachable"), (unknown, "origin-unresolved")}
     await eventually(lambda: len(egress.denials(actor)) == len(noted))
     assert {(line["host"], line["reason"]) for line in egress.denials(actor)} == noted
+
+
+@pytest.mark.conformance("E-12", "E-22")
+async def test_names_that_nobody_answers_hold_up_only_the_actor_that_asks_for_them(
+    egress: EgressStage,
+) -> None:
+    name, origin = await egress.web(answering(200))
+    busy = egress.actor(http(f"*.{egress.names.silent}", ports=[origin.port]))
+    other = egress.actor(http(name, ports=[origin.port]))
+    # Open before anybody asks, so that all names are looked up at the same time.
+    hosts = [f"n{number}.{egress.names.silent}" for number in range(64)]
+    wires = [(host, await egress.tunnel(busy, origin.port)) for host in hosts]
+    asking = [
+        asyncio.create_task(wire.ask(request("GET", "/", ("host", host)))) for host, wire in wires
+    ]
+    assert (await egress.get(other, origin.port, name)).status == 200
+    told = Counter([reason(answer) for answer in await asyncio.gather(*asking)])
+    assert set(told) == {(503, "too-many-lookups"), (502, "origin-unresolved")}
+    assert told[502, "origin-unresolved"] >= 32
+    noted = Counter(line["reason"] for line in egress.denials(busy))
+    assert noted["too-many-lookups"] == told[503, "too-many-lookups"]
+    assert egress.denials(other) == []
 
 
 @pytest.mark.conformance("E-21")

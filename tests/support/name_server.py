@@ -21,6 +21,8 @@ class NameServer(asyncio.DatagramProtocol):
         self.names: dict[str, list[list[str]]] = {}
         # Questions for addresses, as they were asked.
         self.asked: Counter[str] = Counter()
+        # Names of this domain are never answered.
+        self.silent = "silent.example"
         self._transport: asyncio.DatagramTransport | None = None
 
     @classmethod
@@ -44,9 +46,11 @@ class NameServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         assert self._transport is not None
-        self._transport.sendto(self._answer(data), addr)
+        answer = self._answer(data)
+        if answer is not None:
+            self._transport.sendto(answer, addr)
 
-    def _answer(self, query: bytes) -> bytes:
+    def _answer(self, query: bytes) -> bytes | None:
         labels, at = [], 12
         while query[at]:
             labels.append(query[at + 1 : at + 1 + query[at]].decode("ascii").lower())
@@ -57,6 +61,8 @@ class NameServer(asyncio.DatagramProtocol):
         if kind == _A:
             self.asked[name] += 1
             found = self._next(name)
+        if name.endswith(f".{self.silent}"):
+            return None
         flags = 0x8180 if known else 0x8180 | _NXDOMAIN
         head = query[:2] + struct.pack("!HHHHH", flags, 1, len(found), 0, 0)
         records = [

@@ -20,6 +20,7 @@ mod hello;
 mod inside;
 mod kept;
 mod listen;
+mod lookups;
 mod names;
 mod origin;
 mod plan;

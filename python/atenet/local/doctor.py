@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from atenet.errors import AteError
 from atenet.gvisor import OLDEST, find_runsc, version_of
 from atenet.local.preflight import check_machine, search_path
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "judge_inotify"]
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _SECONDS = 10.0
+_INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
+_INOTIFY_OF_ENVOYS = 2 * 5
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,45 @@ def _envoy() -> Finding:
     return Finding("envoy", "ok", str(found))
 
 
+def _inotify() -> Finding:
+    try:
+        limit = int(_INOTIFY_LIMIT.read_text())
+    except (OSError, ValueError):
+        return Finding("inotify", "ok", "no limit of instances is known here")
+    return judge_inotify(limit, _inotify_taken())
+
+
+def judge_inotify(limit: int, taken: int) -> Finding:
+    """Whether this user has instances left for the Envoys of a local system. `taken`: those in use."""
+    said = f"{taken} of {limit} instances of this user are taken"
+    if limit - taken >= _INOTIFY_OF_ENVOYS:
+        return Finding("inotify", "ok", said)
+    return Finding(
+        "inotify",
+        "optional",
+        f"{said}: router and egress gateway on Envoy want {_INOTIFY_OF_ENVOYS} and abort (signal 6) without",
+        f"sysctl fs.inotify.max_user_instances={max(1024, 2 * limit)}, or --dataplane agentgateway",
+    )
+
+
+def _inotify_taken() -> int:
+    """By processes of this user, as far as they can be looked at."""
+    taken = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        # It may end, or be nobody's business, while it is looked at.
+        with suppress(OSError):
+            if process.stat().st_uid == os.geteuid():
+                taken += sum(map(_is_inotify, (process / "fd").iterdir()))
+    return taken
+
+
+def _is_inotify(file: Path) -> bool:
+    try:
+        return str(file.readlink()) == "anon_inode:inotify"
+    except OSError:
+        return False
+
+
 def _postgresql() -> Finding:
     import psycopg
 
@@ -145,5 +187,6 @@ _LOOKS: tuple[Callable[[], Finding], ...] = (
     _cgroups,
     _runsc,
     _envoy,
+    _inotify,
     _postgresql,
 )

@@ -121,7 +121,7 @@ async fn attempt<B: RequestBody, R: Responder>(
 ) -> Ended {
     let (body, responder) = client;
     for repeat in 0..=REPEATS {
-        let to = (&plan.host, leg.tunnel.port());
+        let to = leg.tunnel.target(&plan.host);
         let reached = tokio::select! {
             biased;
             reached = leg.tunnel.pool.reach(&leg.gateway.origins, leg.layer, to, (repeat > 0, plan.grpc)) => reached,

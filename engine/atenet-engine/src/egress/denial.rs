@@ -48,6 +48,8 @@ pub(super) enum Denial {
     Idle,
     /// More than is remembered of one tunnel.
     TooManyHosts,
+    /// Of one actor at once.
+    TooManyLookups,
     CredentialDenied,
     CredentialUnavailable,
     CredentialMisconfigured,
@@ -145,6 +147,7 @@ impl Denial {
             Self::ProtocolUnsupported => row(502, "protocol-unsupported", "the host does not speak the protocol that the request needs", UNAVAILABLE),
             Self::Idle => row(504, "idle-timeout", "the host was silent for too long", UNAVAILABLE),
             Self::TooManyHosts => row(503, "too-many-hosts", "this connection has been used for too many hosts; open another one", UNAVAILABLE),
+            Self::TooManyLookups => row(503, "too-many-lookups", "too many names are being looked up for this actor; try again later", UNAVAILABLE),
             Self::CredentialDenied => denied("credential-denied", "the credential that a rule asks for was denied"),
             Self::CredentialUnavailable => row(503, "credential-unavailable", "the credential that a rule asks for could not be had; try again later", UNAVAILABLE),
             Self::CredentialMisconfigured => row(500, "credential-misconfigured", "a rule asks for a credential in a way that cannot be served", INTERNAL),
@@ -174,6 +177,7 @@ impl Denial {
             Self::PolicyUnavailable
             | Self::InterceptionOff
             | Self::TooManyHosts
+            | Self::TooManyLookups
             | Self::Unresolved
             | Self::Unreachable => 80, // internal_error
             _ => 49,                   // access_denied

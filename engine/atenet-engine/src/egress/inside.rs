@@ -103,7 +103,7 @@ async fn pass_through<S: Source, K: Sink>(
     (mut reader, mut sink): (Reader<S>, K),
     (host, rule): (Host, usize),
 ) {
-    let stream = match gateway.origins.dial(&host, tunnel.port()).await {
+    let stream = match gateway.origins.dial(tunnel.target(&host)).await {
         Ok(stream) => stream,
         Err(denial) => return refuse_tls(gateway, tunnel, sink, Refused::new(denial).of(&host).by(rule)).await,
     };

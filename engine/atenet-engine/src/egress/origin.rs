@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use atenet_net::interface_addresses;
@@ -12,14 +13,24 @@ use tokio::time::timeout;
 
 use super::denial::{Denial, Distrust};
 use super::floor::Floor;
+use super::lookups::Lookups;
 use super::names::Names;
 use crate::config::{Decides, millis};
 use crate::error::EngineError;
 use crate::policy::Host;
 use crate::tls::{ClientStream, ClientTls, PeerName, TlsError};
 
+/// Where an actor wants to go.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    /// The actor's.
+    pub(super) uid: &'a Arc<str>,
+    pub(super) host: &'a Host,
+    pub(super) port: u16,
+}
+
 pub(super) struct Origins {
-    names: Names,
+    lookups: Lookups,
     floor: Floor,
     tls: ClientTls,
     connect: Duration,
@@ -34,9 +45,9 @@ impl Origins {
         let own = interface_addresses().map_err(EngineError::Addresses)?;
         let floor = Floor::new(config.allow_cidrs.to_vec(), &own);
         let limits = config.limits;
-        let names = Names::new(config.name_servers)?;
+        let lookups = Lookups::new(Names::new(config.name_servers)?);
         Ok(Self {
-            names,
+            lookups,
             floor,
             tls,
             connect: millis(limits.connect_ms),
@@ -45,9 +56,10 @@ impl Origins {
     }
 
     /// A TCP connection to the host on this port.
-    pub(super) async fn dial(&self, host: &Host, port: u16) -> Result<TcpStream, Denial> {
+    pub(super) async fn dial(&self, target: Target<'_>) -> Result<TcpStream, Denial> {
+        let host = target.host;
         // What was checked is what is dialled: no name is looked up again.
-        for address in self.checked(host, port).await? {
+        for address in self.checked(target).await? {
             match timeout(self.connect, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
                     // A socket that is already gone shows at the first write.
@@ -62,30 +74,25 @@ impl Origins {
     }
 
     /// The host's addresses that may be dialled, at least one.
-    pub(super) async fn checked(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Denial> {
-        let found = self.resolve(host, port).await?;
+    pub(super) async fn checked(&self, target: Target<'_>) -> Result<Vec<SocketAddr>, Denial> {
+        let found = self.resolve(target).await?;
         let good: Vec<_> = found.into_iter().filter(|address| self.floor.lets(address.ip())).collect();
         if good.is_empty() { Err(Denial::Address) } else { Ok(good) }
     }
 
-    async fn resolve(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Denial> {
+    async fn resolve(&self, Target { uid, host, port }: Target<'_>) -> Result<Vec<SocketAddr>, Denial> {
         let name = match host {
             Host::Address(ip) => return Ok(vec![SocketAddr::new(*ip, port)]),
             Host::Name(name) => name,
         };
-        match timeout(self.connect, self.names.resolve(name)).await {
-            Ok(Ok(addresses)) => Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
-            Ok(Err(error)) => {
-                tracing::debug!(%host, %error, "an origin's name does not resolve");
-                Err(Denial::Unresolved)
-            }
-            Err(_) => Err(Denial::Unresolved),
-        }
+        let found = timeout(self.connect, self.lookups.resolve(uid, name)).await.unwrap_or(Err(Denial::Unresolved))?;
+        Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
     }
 
     /// The same with TLS, verified for this host.
-    pub(super) async fn dial_tls(&self, host: &Host, port: u16) -> Result<ClientStream<TcpStream>, Denial> {
-        let stream = self.dial(host, port).await?;
+    pub(super) async fn dial_tls(&self, target: Target<'_>) -> Result<ClientStream<TcpStream>, Denial> {
+        let stream = self.dial(target).await?;
+        let host = target.host;
         let name = match host {
             Host::Name(name) => name.to_string(),
             Host::Address(ip) => ip.to_string(),

@@ -10,7 +10,7 @@ use http::Request;
 use parking_lot::Mutex;
 
 use super::denial::Denial;
-use super::origin::Origins;
+use super::origin::{Origins, Target};
 use crate::http1::Reader;
 use crate::pipe::{H2Sink, IoSink, IoSource, Outbox, ReadHalf, Socket, WriteHalf, split};
 use crate::policy::{Host, Layer};
@@ -115,16 +115,17 @@ impl Pool {
         &self,
         origins: &Origins,
         layer: Layer,
-        (host, port): (&Host, u16),
+        target: Target<'_>,
         (fresh, grpc): (bool, bool),
     ) -> Result<Origin, Denial> {
+        let host = target.host;
         if !fresh && let Some(kept) = self.take(host, grpc && layer == Layer::Http) {
             return Ok(kept);
         }
         let (io, http2): (Io, _) = match layer {
-            Layer::Http => (Box::new(origins.dial(host, port).await?), grpc),
+            Layer::Http => (Box::new(origins.dial(target).await?), grpc),
             Layer::Tls => {
-                let stream = origins.dial_tls(host, port).await?;
+                let stream = origins.dial_tls(target).await?;
                 let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 (Box::new(stream), http2)
             }

@@ -10,6 +10,7 @@ use tonic::Code;
 use super::Gateway;
 use super::Refused;
 use super::denial::Denial;
+use super::origin::Target;
 use super::pool::Pool;
 use crate::actor_ref::ActorRef;
 use crate::control::Control;
@@ -58,6 +59,10 @@ impl Tunnel {
 
     pub(super) const fn port(&self) -> u16 {
         self.dialled.port()
+    }
+
+    pub(super) const fn target<'a>(&'a self, host: &'a Host) -> Target<'a> {
+        Target { uid: &self.uid, host, port: self.port() }
     }
 
     pub(super) fn uses(self: &Arc<Self>, layer: Layer, host: &Host, kind: RuleKind) -> InUse {

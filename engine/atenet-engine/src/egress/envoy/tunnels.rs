@@ -48,7 +48,7 @@ impl Open {
         {
             return Ok(address);
         }
-        let good = origins.checked(host, self.tunnel.port()).await?;
+        let good = origins.checked(self.tunnel.target(host)).await?;
         let address = good.first().copied().ok_or(Denial::Address)?;
         let mut found = self.found.lock();
         if found.len() >= FOUND {
