@@ -52,4 +52,6 @@ def test_the_agents_snapshots_show_what_the_agent_uses() -> None:
         "SnapshotDamagedError",
         "SnapshotMissingError",
         "SnapshotStore",
+        "TooDeepError",
+        "check_depth",
     ]
