@@ -356,3 +356,13 @@ def test_pools_that_share_an_account_have_one() -> None:
         if each["metadata"]["namespace"] == "ate-workers"
     ]
     assert names == ["shared", "own"]
+
+
+def test_agentgateways_own_deadline_comes_before_kubelets() -> None:
+    for given in (config("agentgateway"), config("agentgateway", parkedRequestBudget="60s")):
+        made = rendered(given)
+        for name in ("atenet-router", "atenet-egress"):
+            file = yaml.safe_load(named(made, "ConfigMap", name)["data"]["agentgateway.yaml"])
+            deadline = file["config"]["connectionTerminationDeadline"].removesuffix("ms")
+            spec = named(made, "Deployment", name)["spec"]["template"]["spec"]
+            assert int(deadline) / 1000 < spec["terminationGracePeriodSeconds"]
