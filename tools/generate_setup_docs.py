@@ -28,7 +28,7 @@ Keys of the values file (`ate-setup --values FILE`, YAML). A key in the first ta
 with dashes (`routerReplicas`: `--router-replicas`), and a variable (`{VARIABLES}ROUTER_REPLICAS`); lists take commas,
 or the flag again. Flags win over variables, and these over the file. A key that does not exist is an error.
 """
-_NESTED = {
+_NESTED: dict[str, type[BaseModel]] = {
     "`people`": config_parts.PeopleTokens,
     "`credentialProvider`": config_parts.CredentialProvider,
     "`pools[]`": config_parts.Pool,
