@@ -38,7 +38,7 @@ class FakeAtelet(pb_grpc.AteletServicer):
 
     `hosted`: worker name -> uids, as a heartbeat would report them; `frozen`: those that are
     paused in their slot; `kept`: what pauses left here, uid -> name; `in_use`: those that are not
-    idle, whatever they are asked.
+    idle, whatever they are asked; `alive`: workers that live although no heartbeat of theirs comes.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -46,6 +46,7 @@ class FakeAtelet(pb_grpc.AteletServicer):
     frozen: set[str] = field(default_factory=set)
     kept: dict[str, str] = field(default_factory=dict)
     in_use: set[str] = field(default_factory=set)
+    alive: set[str] = field(default_factory=set)
     refuse_pauses: str = ""
     address: str = ""
     _scripts: dict[str, deque[Reply]] = field(default_factory=lambda: defaultdict(deque))
@@ -162,6 +163,12 @@ class FakeAtelet(pb_grpc.AteletServicer):
     ) -> pb.ForgetTemplateResponse:
         await self._play("ForgetTemplate", request, context)
         return pb.ForgetTemplateResponse()
+
+    async def LookUpWorker(
+        self, request: pb.LookUpWorkerRequest, context: Any
+    ) -> pb.LookUpWorkerResponse:
+        await self._play("LookUpWorker", request, context)
+        return pb.LookUpWorkerResponse(alive=request.worker in self.alive)
 
     async def _play(self, method: str, request: Any, context: Any) -> None:
         self.calls.append(Call(method, request, peer_spiffe_id(context)))

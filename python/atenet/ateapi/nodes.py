@@ -27,6 +27,7 @@ _MEMORY_SECONDS = 300.0
 # A pause waits for the worker's grace.
 _PAUSE_SECONDS = 60.0
 _THAW_SECONDS = 20.0
+_LOOK_UP_SECONDS = 2.0
 _FULL = pb.SNAPSHOT_CONTENT_SCOPE_FULL
 
 
@@ -181,6 +182,16 @@ class Nodes:
             await self._stub(endpoint).ForgetTemplate(request, timeout=_TERMINATE_SECONDS)
         except grpc.aio.AioRpcError as e:
             raise NodeError(e.code(), e.details() or "") from e
+
+    async def worker_alive(self, endpoint: str, worker: str, epoch: int) -> bool:
+        """Whether that incarnation lives, as its node's agent sees it. Raises NodeError."""
+        request = node_pb.LookUpWorkerRequest(worker=worker, worker_epoch=epoch)
+        try:
+            answer = await self._stub(endpoint).LookUpWorker(request, timeout=_LOOK_UP_SECONDS)
+        except grpc.aio.AioRpcError as e:
+            raise NodeError(e.code(), e.details() or "") from e
+        alive: bool = answer.alive
+        return alive
 
     async def close(self) -> None:
         for channel, _ in self._stubs.values():

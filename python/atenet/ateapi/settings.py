@@ -106,7 +106,8 @@ class Settings:
         "By how much the issuer's clock may differ.", default=60.0, kind=seconds
     )
     worker_timeout: float = flag(
-        "A worker silent for this long is lost: three heartbeats of 2 s.",
+        "A worker silent for this long, three heartbeats of 2 s, is lost, unless its node's agent knows it "
+        "to live or is silent too.",
         default=6.0,
         kind=seconds,
     )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
+import grpc
+
 from atenet.ateapi import held, records
 from atenet.ateapi.ending import ended
 from atenet.ateapi.failure import CallError
@@ -67,6 +69,7 @@ class Watch:
         self._slots = asyncio.Semaphore(_PARALLEL)
         self._tasks: set[asyncio.Task[None]] = set()
         self._recovering: set[str] = set()
+        self._doubted: set[str] = set()
 
     async def started(self) -> None:
         """While no control plane was there no worker could be heard: all get their full time."""
@@ -97,7 +100,10 @@ class Watch:
         store, now = self._context.store, self._context.clock()
         silent = await store.read(lambda tx: tx.workers.silent(self._context.heard_after))
         for row in silent:
-            await self._silent(row)
+            if row.lost:
+                await self._silent(row)
+            else:
+                self._doubt(row)
         outlived = await store.read(lambda tx: tx.workers.outlived())
         for claim in outlived:
             self._recover(claim.actor_uid)
@@ -155,6 +161,38 @@ class Watch:
     async def close(self) -> None:
         await self.retirement.close()
         await ended(self._tasks)
+
+    def _doubt(self, row: WorkerRow) -> None:
+        """Asks its node whether a silent worker lives, beside the round: an agent may hang."""
+        name = row.worker.metadata.name
+        if name not in self._doubted:
+            self._doubted.add(name)
+            self._spawn(self._settle(row))
+
+    async def _settle(self, row: WorkerRow) -> None:
+        name = row.worker.metadata.name
+        try:
+            if not await self._may_live(row):
+                await self._silent(row)
+        except BusyError as e:
+            _log.warning("the store is busy", extra={"error": str(e)})
+        finally:
+            self._doubted.discard(name)
+
+    async def _may_live(self, row: WorkerRow) -> bool:
+        """Whether a silent worker may be alive with all its actors: heartbeats come through the node's
+        agent, and stop while that is restarted. When the agent is silent too, the node's time counts."""
+        worker = row.worker
+        if not worker.node_endpoint:
+            return False
+        try:
+            return await self._context.nodes.worker_alive(
+                worker.node_endpoint, worker.metadata.name, worker.epoch
+            )
+        except NodeError as e:
+            if e.code is grpc.StatusCode.UNIMPLEMENTED:
+                return False
+            return row.heartbeat_at > self._context.clock() - self._context.node_timeout
 
     async def _silent(self, row: WorkerRow) -> None:
         name, context = row.worker.metadata.name, self._context

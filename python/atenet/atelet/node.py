@@ -110,6 +110,10 @@ class NodeAgent:
         """It has no actors any more, and its uid never comes back."""
         await asyncio.to_thread(self._parts.golden.forget, uid)
 
+    def worker_alive(self, name: str, epoch: int) -> bool:
+        """Whether that incarnation lives, as far as this agent can know. Does not wait."""
+        return self._parts.workers.alive(name, epoch)
+
     async def close(self) -> None:
         """Waits for what was begun."""
         await self._operations.settled()

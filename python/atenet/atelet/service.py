@@ -122,6 +122,13 @@ class AteletService(atelet_pb2_grpc.AteletServicer):
             await self._node.forget_template(request.template_uid)
         return atelet_pb2.ForgetTemplateResponse()
 
+    async def LookUpWorker(
+        self, request: atelet_pb2.LookUpWorkerRequest, context: Context
+    ) -> atelet_pb2.LookUpWorkerResponse:
+        async with _answered(context):
+            alive = self._node.worker_alive(request.worker, request.worker_epoch)
+        return atelet_pb2.LookUpWorkerResponse(alive=alive)
+
 
 @asynccontextmanager
 async def _answered(context: Context) -> AsyncIterator[None]:

@@ -121,6 +121,14 @@ class Workers:
         """Whether it has not spoken for so long that it may hang."""
         return self._clock() - max(worker.seen, self._started) > self._silent_after
 
+    def alive(self, name: str, epoch: int) -> bool:
+        """Whether that incarnation lives, or may yet say so: after its own start the agent waits as
+        long for a worker as it bears with its silence later."""
+        worker = self._known.get(name)
+        if worker is None:
+            return self._clock() - self._started <= self._silent_after
+        return worker.epoch == epoch and worker.accepts() and not self.is_silent(worker)
+
     async def close(self) -> None:
         for worker in self._known.values():
             await worker.close()

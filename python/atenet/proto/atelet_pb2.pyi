@@ -149,6 +149,20 @@ class ForgetTemplateResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class LookUpWorkerRequest(_message.Message):
+    __slots__ = ("worker", "worker_epoch")
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    WORKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    worker: str
+    worker_epoch: int
+    def __init__(self, worker: _Optional[str] = ..., worker_epoch: _Optional[int] = ...) -> None: ...
+
+class LookUpWorkerResponse(_message.Message):
+    __slots__ = ("alive",)
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
+    alive: bool
+    def __init__(self, alive: _Optional[bool] = ...) -> None: ...
+
 class RegisterWorkerRequest(_message.Message):
     __slots__ = ("worker", "capacity", "hosted_actor_uids", "socket_path", "activity")
     WORKER_FIELD_NUMBER: _ClassVar[int]

@@ -72,6 +72,11 @@ class AteletStub:
                 request_serializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateRequest.SerializeToString,
                 response_deserializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateResponse.FromString,
                 _registered_method=True)
+        self.LookUpWorker = channel.unary_unary(
+                '/atelet.Atelet/LookUpWorker',
+                request_serializer=atenet_dot_proto_dot_atelet__pb2.LookUpWorkerRequest.SerializeToString,
+                response_deserializer=atenet_dot_proto_dot_atelet__pb2.LookUpWorkerResponse.FromString,
+                _registered_method=True)
 
 
 class AteletServicer:
@@ -131,6 +136,14 @@ class AteletServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LookUpWorker(self, request, context):
+        """Whether a worker that the control plane has not heard of lives: heartbeats come through this
+        agent, so they stop too when it was away itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AteletServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -168,6 +181,11 @@ def add_AteletServicer_to_server(servicer, server):
                     servicer.ForgetTemplate,
                     request_deserializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateRequest.FromString,
                     response_serializer=atenet_dot_proto_dot_atelet__pb2.ForgetTemplateResponse.SerializeToString,
+            ),
+            'LookUpWorker': grpc.unary_unary_rpc_method_handler(
+                    servicer.LookUpWorker,
+                    request_deserializer=atenet_dot_proto_dot_atelet__pb2.LookUpWorkerRequest.FromString,
+                    response_serializer=atenet_dot_proto_dot_atelet__pb2.LookUpWorkerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -362,6 +380,33 @@ class Atelet:
             '/atelet.Atelet/ForgetTemplate',
             atenet_dot_proto_dot_atelet__pb2.ForgetTemplateRequest.SerializeToString,
             atenet_dot_proto_dot_atelet__pb2.ForgetTemplateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LookUpWorker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/atelet.Atelet/LookUpWorker',
+            atenet_dot_proto_dot_atelet__pb2.LookUpWorkerRequest.SerializeToString,
+            atenet_dot_proto_dot_atelet__pb2.LookUpWorkerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -114,3 +114,29 @@ async def test_after_a_start_known_workers_are_waited_for_and_not_for_ever(
     assert again.still_waiting
     clock.now += 6.1
     assert not again.still_waiting
+
+
+async def test_a_worker_lives_while_it_speaks_and_listens(
+    workers: Workers, clock: Clock, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "w.sock")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        clock.now += 7
+        await workers.registered("w", 1, path, set())
+        assert workers.alive("w", 1)
+        assert not workers.alive("w", 2)
+        clock.now += 7
+        assert not workers.alive("w", 1), "it listens, and says nothing"
+        await workers.registered("w", 1, path, set())
+    assert not workers.alive("w", 1), "nobody listens any more"
+    assert not workers.alive("other", 1)
+
+
+async def test_after_its_own_start_an_agent_waits_for_workers_it_has_not_heard(
+    workers: Workers, clock: Clock
+) -> None:
+    assert workers.alive("w", 1)
+    clock.now += 7
+    assert not workers.alive("w", 1)
