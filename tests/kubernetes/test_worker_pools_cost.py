@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
-import pytest
 from atenet.controller.running import WorkerPools
 
 from tests.support.eventually import eventually
@@ -31,12 +29,6 @@ class Requests:
         if resource != "leases":  # by the clock, whatever there is
             watch = " watch" if "watch" in request.url.params else ""
             self.seen[f"{request.method} {resource}{watch}"] += 1
-
-
-@pytest.fixture
-async def stage(kube_with_pools: KubeCluster, tmp_path: Path) -> AsyncIterator[PoolStage]:
-    async with pool_stage(kube_with_pools, tmp_path) as made:
-        yield made
 
 
 async def _quiet(pools: WorkerPools) -> None:
@@ -78,7 +70,6 @@ async def _costs(stage: PoolStage, cluster: KubeCluster, others: int) -> dict[st
                 calls.clear()
                 await make()
                 await stage.settled(size)
-                await stage.registered()
                 await _quiet(pools)
                 # How often it has to ask whether a worker has become empty is the clock's to say.
                 looks = calls.pop("look", 0)
@@ -116,6 +107,7 @@ async def test_a_change_of_one_pool_costs_the_same_beside_one_other_and_beside_f
         root = tmp_path / str(others)
         root.mkdir()
         async with pool_stage(kube_with_pools, root) as stage:
+            stage.beat_seconds = 1.0
             found.append(await _costs(stage, kube_with_pools, others))
     few, many = found
     for change in few:

@@ -36,7 +36,7 @@ from tests.support.kube_cluster import KubeCluster
 from tests.support.kube_nodes import SimulatedNodes, simulated_nodes
 
 _BEAT_SECONDS = 0.2
-_BEATS_AT_ONCE = 16
+_BEATS_AT_ONCE = 4
 NODES = ("node-1", "node-2", "node-3")
 _numbers = itertools.count()
 
@@ -244,12 +244,22 @@ class PoolStage:
     async def registered(self) -> dict[str, pb.Worker]:
         """Once the control plane knows a worker for every pod, and none besides."""
 
+        known: set[str] = set()
+        alive: set[str] = set()
+
         async def holds() -> bool:
+            nonlocal known, alive
             pods = self.client.list(Pod, namespace=self.namespace, labels=SELECTOR)
             alive = {p.metadata.name async for p in pods if p.metadata.deletionTimestamp is None}
-            return set(await self.workers()) == alive
+            known = set(await self.workers())
+            return known == alive
 
-        await eventually(holds, 20)
+        try:
+            await eventually(holds, 30)
+        except TimeoutError:
+            raise AssertionError(
+                f"records without pods: {known - alive}, pods without records: {alive - known}"
+            ) from None
         return await self.workers()
 
     async def host(self, *actors: str) -> dict[str, str]:
