@@ -58,9 +58,11 @@ class RouterSupportServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Locate(self, request_iterator, context):
-        """Where running actors are, by the store as it is when each is asked about;
-        answers come in the order of the questions. Nothing is woken: ResumeActor
-        is for whoever gets no actor here.
+        """ResumeActor's warm half, many on one stream: each message is asked and
+        answered, granted and counted as a ResumeActor of a running actor is, by the
+        store as it is then; answers come in the order of the questions. Nothing is
+        woken: ResumeActor itself is for whoever gets no actor here, and for
+        requests that are traced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
