@@ -188,6 +188,8 @@ def _flags(
         ("--ready-file", f"{_OWN}/ready"),
         # No two on a node may share it; what an interrupted run left below it is removed at its start.
         ("--net-prefix", f"w{suffix}-"),
+        # The pod's limits are its actors', too.
+        ("--cgroup-root", "own"),
         ("--log-level", settings.log_level),
         *labels,
     ]

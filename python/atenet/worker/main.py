@@ -42,7 +42,9 @@ from atenet.worker.sandbox import (
     NullSandbox,
     ProcessSandbox,
     Sandbox,
+    own_group,
 )
+from atenet.worker.sandbox.cgroup import CGROUPS
 from atenet.worker.service import WorkerService
 from atenet.worker.settings import WorkerSettings
 from atenet.worker.supervisor import Supervisor
@@ -131,9 +133,10 @@ def _sandboxes(settings: WorkerSettings, threads: ThreadPoolExecutor) -> tuple[S
     """The worker's own class first."""
     if settings.sandbox == NullSandbox.sandbox_class:
         return (NullSandbox(),)
-    prefix, cgroups = settings.net_prefix, Cgroups(settings.net_prefix)
+    root = own_group() if settings.cgroup_root == "own" else CGROUPS
+    prefix, cgroups = settings.net_prefix, Cgroups(settings.net_prefix, root)
     process = ProcessSandbox(
-        settings.state_dir / "run", cgroups, threads, freezer=Freezer(settings.net_prefix)
+        settings.state_dir / "run", cgroups, threads, freezer=Freezer(settings.net_prefix, root)
     )
     if settings.sandbox == ProcessSandbox.sandbox_class:
         return (process,)

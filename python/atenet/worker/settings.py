@@ -17,6 +17,7 @@ from atenet.worker.resolv_conf import resolver_address
 __all__ = ["DNS_ANSWERS", "SANDBOXES", "WorkerSettings"]
 
 SANDBOXES = ("process", "gvisor", "null")
+CGROUP_ROOTS = ("root", "own")
 DNS_ANSWERS = ("synthetic", "upstream")
 
 
@@ -66,6 +67,11 @@ class WorkerSettings:
     net_prefix: str = flag(
         "Start of the name of every network namespace and cgroup that this worker makes. What an "
         "interrupted run left under it is removed at start, so no two workers may share it."
+    )
+    cgroup_root: str = flag(
+        "Below which cgroup actors' are made: root, or own, the one that this worker runs in, so that a "
+        "container's limits hold for its actors.",
+        default="root",
     )
     network_pool: int = flag("How many actor networks are kept ready ahead of need.", default=2)
     label: tuple[str, ...] = flag("Label of the worker as KEY=VALUE. Repeatable.", default=())
@@ -156,6 +162,9 @@ class WorkerSettings:
         if self.sandbox not in SANDBOXES:
             known = ", ".join(SANDBOXES)
             raise AteError(f"--sandbox {self.sandbox!r} is not one of {known}")
+        if self.cgroup_root not in CGROUP_ROOTS:
+            known = ", ".join(CGROUP_ROOTS)
+            raise AteError(f"--cgroup-root {self.cgroup_root!r} is not one of {known}")
         if not 1 <= self.slots <= 1000:
             raise AteError(f"--slots {self.slots} is not between 1 and 1000")
         if not 0 <= self.network_pool <= 100:

@@ -51,6 +51,7 @@ def test_the_worker_takes_its_flags_and_is_what_the_pool_says() -> None:
     assert (settings.pod_uid, settings.ip) == ("u-1", ("10.0.0.7",))
     assert settings.spiffe_id == "spiffe://cluster.local/ns/team/sa/pool"
     assert made["spec"]["serviceAccountName"] == "pool"
+    assert settings.cgroup_root == "own"  # or a pod's limits would not hold for its actors
 
 
 def test_another_account_is_another_identity() -> None:

@@ -207,6 +207,7 @@ def flags(tmp_path: Path, **changed: str) -> list[str]:
     [
         ({"name": "Worker"}, "--name 'Worker'"),
         ({"net_prefix": "x"}, "net-prefix 'x'"),
+        ({"cgroup_root": "mine"}, "--cgroup-root 'mine' is not one of root, own"),
         ({"slots": "0"}, "--slots 0"),
         ({"slots": "many"}, "--slots"),
         ({"label": "novalue"}, "--label 'novalue'"),

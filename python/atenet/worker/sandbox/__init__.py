@@ -16,6 +16,7 @@ from atenet.worker.sandbox.interface import (
 )
 from atenet.worker.sandbox.limits import Limits
 from atenet.worker.sandbox.null import NullSandbox
+from atenet.worker.sandbox.own_group import own_group
 from atenet.worker.sandbox.plan import (
     Bind,
     Common,
@@ -48,6 +49,7 @@ __all__ = [
     "Sandbox",
     "SandboxGroup",
     "account_of",
+    "own_group",
     "plan_containers",
     "volume_directories",
 ]

@@ -13,12 +13,14 @@ from typing import Protocol
 from atenet.errors import AteError
 from atenet.worker.sandbox.limits import PROCESSES, Limits
 
-__all__ = ["CGROUPS", "PARENT", "Cgroups", "LimitsUnavailableError", "remove_group"]
+__all__ = ["CGROUPS", "CONTROLLERS", "PARENT", "Cgroups", "LimitsUnavailableError", "remove_group"]
 
 _log = logging.getLogger(__name__)
 
 CGROUPS = Path("/sys/fs/cgroup")
 PARENT = "atenet"
+# What groups of version 2 hand on to those below them.
+CONTROLLERS = "+memory +cpu +pids"
 _PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA_MICROSECONDS = 1_000  # the kernel's
 _REMOVE_SECONDS = 2.0
@@ -171,7 +173,7 @@ class _Unified:
 
     @staticmethod
     def _delegate(directory: Path) -> None:
-        (directory / "cgroup.subtree_control").write_text("+memory +cpu +pids")
+        (directory / "cgroup.subtree_control").write_text(CONTROLLERS)
 
 
 def _quota(limits: Limits) -> int:
