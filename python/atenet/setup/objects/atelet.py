@@ -15,8 +15,9 @@ __all__ = ["NODE_RUN", "NODE_STATE", "atelet", "atelet_flags"]
 
 # On the node; Worker Pods mount the same, at the same paths.
 NODE_STATE, NODE_RUN = "/var/lib/ate", "/run/ate/node"
-# Files of actors belong to accounts of their own: it makes, gives away and reads them all.
-CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID")
+# Files of actors belong to accounts of their own: it makes, gives away and reads them all. And it ends
+# the processes of an actor whose worker hangs, which it sees only among the node's.
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL")
 _STOP_SECONDS = 15
 
 
@@ -58,6 +59,7 @@ def atelet(config: Config, *, pod_certificates: bool) -> list[Object]:
         scheduling=config.node_scheduling,
         security={"seccompProfile": {"type": "RuntimeDefault"}},
     )
+    template["spec"]["hostPID"] = True
     made = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
