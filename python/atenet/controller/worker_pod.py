@@ -152,7 +152,8 @@ def _container(
             {"name": "identity", "mountPath": _IDENTITY, "readOnly": True},
             {"name": "trust", "mountPath": _TRUST, "readOnly": True},
             {"name": "own", "mountPath": _OWN},
-            {"name": "netns", "mountPath": "/run/netns", "mountPropagation": "Bidirectional"},
+            # What a killed worker had mounted there must go with it: kubelet could not clear it away.
+            {"name": "netns", "mountPath": "/run/netns"},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - in the pod
             # The node's agent and its workers hand each other files and sockets by the same paths.
             {"name": "state", "mountPath": NODE_STATE, "mountPropagation": "HostToContainer"},

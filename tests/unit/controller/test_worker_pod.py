@@ -62,6 +62,12 @@ def test_another_account_is_another_identity() -> None:
     assert settings.pool == "pool"
 
 
+def test_nothing_that_a_worker_mounts_is_left_to_its_node() -> None:
+    # Below a volume it would keep kubelet from removing that, and the pod would never be gone.
+    mounts = pod()["spec"]["containers"][0]["volumeMounts"]
+    assert "Bidirectional" not in {each.get("mountPropagation") for each in mounts}
+
+
 def test_no_two_workers_of_a_node_share_what_they_make_there() -> None:
     first = started_with(pod())
     other = worker_pod(POOL, "uid-1", WorkerPoolSpec(), SETTINGS, "kjhgfdcb")
