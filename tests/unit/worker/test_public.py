@@ -38,6 +38,7 @@ def test_the_worker_packages_show_what_others_use() -> None:
         "Sandbox",
         "SandboxGroup",
         "account_of",
+        "own_group",
         "plan_containers",
         "volume_directories",
     ]
