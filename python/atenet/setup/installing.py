@@ -20,12 +20,13 @@ from atenet.setup.objects.names import MANAGED, NAMESPACE, Object
 from atenet.setup.preflight import check_secrets, database_secret, discover
 from atenet.setup.waiting import established, rolled_out
 
-__all__ = ["MARK", "Options", "install", "leftovers", "present"]
+__all__ = ["MARK", "Options", "install", "leftovers", "present", "what_happened"]
 
 Say = Callable[[str], None]
 # On namespaces that were not there before.
 MARK = "ate.dev/made-by"
 _WORKLOADS = ("Deployment", "DaemonSet")
+_CONTROLLERS = "deployment.kubernetes.io/"
 # What may carry our labels because a controller copied them from what it belongs to.
 _NOT_OURS = ("Pod", "ReplicaSet", "Event", "Node", "PodCertificateRequest")
 
@@ -55,7 +56,7 @@ def install(server: Server, api: Api, config: Config, options: Options, say: Say
         for each in some:
             which = reference(each)
             now = api.apply(each, force=options.force)
-            counted[_what_happened(there.get(which), now)] += 1
+            counted[what_happened(there.get(which), now)] += 1
             if which.kind == "CustomResourceDefinition":
                 established(api, which)
 
@@ -146,7 +147,8 @@ def marked(namespace: Object) -> Object:
     return {**namespace, "metadata": {**meta, "annotations": {MARK: "ate-setup"}}}
 
 
-def _what_happened(before: Object | None, now: Object) -> str:
+def what_happened(before: Object | None, now: Object) -> str:
+    """`created`, `changed` or `unchanged`, by what was asked of it. Pure."""
     if before is None:
         return "created"
     return "unchanged" if _asked(before) == _asked(now) else "changed"
@@ -156,6 +158,10 @@ def _asked(found: Object) -> Object:
     """What was asked of it, without what the cluster says of it."""
     passing = ("resourceVersion", "managedFields", "generation")
     meta = {key: value for key, value in found["metadata"].items() if key not in passing}
+    # Which revision a Deployment has come to its controller writes there, soon after it is applied.
+    noted = meta.pop("annotations", None) or {}
+    noted = {key: value for key, value in noted.items() if not key.startswith(_CONTROLLERS)}
+    meta = {**meta, "annotations": noted}
     # Items of a list come without their kind.
     others = ("status", "metadata", "apiVersion", "kind")
     rest = {key: value for key, value in found.items() if key not in others}

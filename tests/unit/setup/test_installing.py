@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atenet.setup.installing import leftovers
+from atenet.setup.installing import leftovers, what_happened
 from atenet.setup.inventory import Inventory
 from atenet.setup.kinds import Reference, reference
 
@@ -56,3 +56,14 @@ def test_workers_go_before_what_they_need() -> None:
 def test_a_reference_is_read_back_from_its_text() -> None:
     for which in references(rendered(config())):
         assert Reference.parse(str(which)) == which
+
+
+def test_what_a_controller_notes_on_an_object_is_no_change_of_it() -> None:
+    asked: Object = {"metadata": {"name": "a", "generation": 1}, "spec": {"replicas": 2}}
+    noted = {"deployment.kubernetes.io/revision": "1"}
+    seen = {**asked, "metadata": {"name": "a", "generation": 2, "annotations": noted}}
+    assert what_happened(asked, seen) == "unchanged"
+    ours = {**asked, "metadata": {"name": "a", "annotations": {"ate.dev/made-by": "ate-setup"}}}
+    assert what_happened(asked, ours) == "changed"
+    assert what_happened(asked, {**asked, "spec": {"replicas": 3}}) == "changed"
+    assert what_happened(None, asked) == "created"
