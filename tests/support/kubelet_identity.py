@@ -61,7 +61,7 @@ class Asker:
 
     async def answer(self, request: PodCertificateRequest) -> PodCertificateRequest:
         """As soon as there is one."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 found = await self.admin.get(
                     PodCertificateRequest,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import httpx2
 from lightkube import ApiError, AsyncClient
 
+from atenet.controller.backoff import Backoff
 from atenet.controller.cache import Cache, version_of
 
 __all__ = ["UNREACHABLE", "follow"]
@@ -23,7 +23,7 @@ _PAGE = 500
 # The server ends a watch after so long. If it has been silent for longer, it or the way to it is gone.
 _WATCH_SECONDS = 240
 _SILENT_SECONDS = _WATCH_SECONDS + 30.0
-_FIRST_RETRY, _LAST_RETRY = 0.2, 15.0
+_FIRST_RETRY = 0.2
 _GONE = 410
 
 
@@ -37,7 +37,7 @@ async def follow(
     listing: Callable[[], None] = lambda: None,
 ) -> None:
     """For ever. `listing` is told each time that everything is listed anew."""
-    retry = _FIRST_RETRY
+    backoff = Backoff(_FIRST_RETRY)
     position = _Position()
     selection = {"namespace": namespace, "labels": dict(labels or {})}
     while True:
@@ -45,7 +45,7 @@ async def follow(
             if position.version is None:
                 listing()
                 position.version = await _list(client, kind, cache, selection)
-            retry = _FIRST_RETRY
+            backoff.reset()
             await _watch(client, kind, cache, position, selection)
         except UNREACHABLE as error:
             if isinstance(error, ApiError) and error.status.code == _GONE:
@@ -53,8 +53,7 @@ async def follow(
             else:
                 extra = {"kind": kind.__name__, "error": str(error) or type(error).__name__}
                 _log.warning("not watching, tried again soon", extra=extra)
-            await asyncio.sleep(retry * random.uniform(0.5, 1))  # noqa: S311 - spreads load
-            retry = min(_LAST_RETRY, retry * 2)
+            await asyncio.sleep(backoff.wait())
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +15,7 @@ from lightkube import AsyncClient
 from lightkube.operators import exists
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Pod
 
+from atenet.controller.backoff import Backoff
 from atenet.controller.signing import names
 from atenet.controller.signing.cluster import UNREACHABLE, changes
 from atenet.controller.signing.keeper import Keeper
@@ -40,7 +40,7 @@ _TRUST_SECONDS = 5.0
 _LEAVES_SECONDS = 30.0
 _ROTATE_SECONDS = 30.0
 _OWN_SECONDS = 60.0
-_FIRST_RETRY, _LONGEST_RETRY = 0.5, 30.0
+_FIRST_RETRY = 0.5
 
 Clock = Callable[[], datetime]
 
@@ -148,14 +148,13 @@ async def _often(
 
 async def _again(what: str, run: Callable[[], Awaitable[None]]) -> None:
     """For ever; after a failure a little later each time, as long as failures follow each other."""
-    loop, wait = asyncio.get_running_loop(), _FIRST_RETRY
+    loop, backoff = asyncio.get_running_loop(), Backoff(_FIRST_RETRY)
     while True:
         began = loop.time()
         try:
             await run()
         except (AteError, *UNREACHABLE) as error:
-            if loop.time() - began > _LONGEST_RETRY:
-                wait = _FIRST_RETRY
-            _log.warning("%s: again soon", what, extra={"error": str(error), "retry_s": wait})
-        await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, hides nothing
-        wait = min(_LONGEST_RETRY, wait * 2)
+            if loop.time() - began > backoff.longest:
+                backoff.reset()
+            _log.warning("%s: again soon", what, extra={"error": str(error)})
+        await asyncio.sleep(backoff.wait())
