@@ -90,7 +90,7 @@ class Runsc:
         try:
             if admit is not None:
                 admit(process.pid)
-            said, _ = process.communicate(None if admit is None else b"\n", timeout=seconds)
+            said = _see_off(process, None if admit is None else b"\n", seconds)
         except subprocess.TimeoutExpired:
             raise RunscTimeoutError(f"runsc {words[0]} did not finish in {seconds:.0f} s") from None
         finally:
@@ -158,6 +158,27 @@ def kill(wanted: Callable[[Sequence[str]], bool]) -> list[int]:
         select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         os.close(descriptor)
     return list(waiting.values())
+
+
+def _see_off(process: subprocess.Popen[bytes], line: bytes | None, seconds: float) -> bytes | None:
+    """Gives it its line; what it printed, once it has ended. Raises subprocess.TimeoutExpired."""
+    if process.stdout is None:
+        # `communicate` would look for its end in steps of up to 50 ms, which a request then waits for.
+        if line is not None and process.stdin is not None:
+            with suppress(BrokenPipeError), process.stdin as given:
+                given.write(line)
+        ended = select.poll()
+        descriptor = os.pidfd_open(process.pid)
+        try:
+            ended.register(descriptor, select.POLLIN)
+            if not ended.poll(seconds * 1000):
+                raise subprocess.TimeoutExpired(process.args, seconds)
+        finally:
+            os.close(descriptor)
+        process.wait()
+        return None
+    said, _ = process.communicate(line, timeout=seconds)
+    return said
 
 
 def _last_error(log: Path) -> str:
