@@ -2,8 +2,9 @@
 """Builds gVisor's `runsc` from its Go module into a cache outside the tree: `tools/runsc.py`.
 
 Standard library only. Which gVisor is pinned by tools/gvisor/go.mod, and every module it is made
-from by go.sum beside it. The program must be linked statically (CGO_ENABLED=0): it runs itself
-again in an empty root directory. A `runsc` on PATH that is recent enough is used as it is.
+from by go.sum beside it; tools/gvisor/build says how it is made. The program must be linked
+statically (CGO_ENABLED=0): it runs itself again in an empty root directory. A `runsc` on PATH that
+is recent enough is used as it is.
 """
 
 from __future__ import annotations
@@ -54,11 +55,9 @@ def build(go: str) -> Path:
     version = pinned()
     target: Path = locate.cache() / version / "runsc"
     print(f"==> runsc: building gVisor {version} (a minute or two, once)", flush=True)
-    stamp = f"-X gvisor.dev/gvisor/runsc/version.version=atenet-{version}"
+    words = ("run", "-mod=readonly", "./build", "-version", f"atenet-{version}")
     try:
-        return golang.build(
-            go, MODULE, "gvisor.dev/gvisor/runsc", target, "-ldflags", f"-s -w {stamp}"
-        )
+        return golang.whole(target, go, MODULE, lambda made: [*words, str(made)])
     except golang.GoError as error:
         raise RunscError(f"runsc could not be built; the words are above\n{ADVICE}") from error
 

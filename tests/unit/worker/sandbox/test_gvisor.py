@@ -19,6 +19,7 @@ from atenet.worker.sandbox import (
     NotNowError,
 )
 from atenet.worker.sandbox.gvisor import bundle
+from atenet.worker.sandbox.gvisor import runsc as runsc_module
 from atenet.worker.sandbox.gvisor.bundle import ACCOUNT
 from atenet.worker.sandbox.gvisor.runsc import processes
 from atenet.worker.sandbox.plan import ContainerPlan
@@ -363,3 +364,17 @@ def test_the_bundle_holds_no_name_of_an_actor(tmp_path: Path) -> None:
     made = bundle.spec(plan, place)
     assert made["process"]["env"] == ["A=b"]
     assert "me" not in json.dumps(made["process"])
+
+
+async def test_its_system_call_filters_are_not_compiled_anew_for_each_sandbox(
+    box: ActorBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = tmp_path / "said"
+    logs.mkdir()
+    debug = ("--debug", f"--debug-log={logs}/%COMMAND%.%TIMESTAMP%.log")
+    monkeypatch.setattr(runsc_module, "_FLAGS", (*runsc_module._FLAGS, *debug))
+    await box.run("/bin/true")
+    for command in ("boot", "gofer"):
+        (said,) = [path.read_text() for path in logs.glob(f"{command}.*")]
+        assert "Loaded precompiled seccomp" in said
+        assert "No precompiled program found" not in said
