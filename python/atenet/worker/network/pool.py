@@ -17,6 +17,9 @@ __all__ = ["PairPool"]
 
 _log = logging.getLogger(__name__)
 
+# Making a pair takes a core for some 30 ms, which the actor that took the last one needs itself.
+_LATER_SECONDS = 0.5
+
 
 class PairPool:
     """Hands out pairs and makes new ones behind the caller's back; each serves one activation.
@@ -34,6 +37,7 @@ class PairPool:
         self._threads = threads
         self._ready: deque[NetworkPair] = deque()
         self._building: set[asyncio.Task[None]] = set()
+        self._later: asyncio.TimerHandle | None = None
 
     def fill(self) -> None:
         """Starts making what is missing, behind the caller's back."""
@@ -46,7 +50,10 @@ class PairPool:
             # A caller that leaves meanwhile leaves the pair to the next one.
             await asyncio.shield(self._start_build())
         pair = self._ready.popleft()
-        self.fill()
+        if not self._ready:
+            self.fill()
+        elif self._later is None:
+            self._later = asyncio.get_running_loop().call_later(_LATER_SECONDS, self._fill_up)
         return pair
 
     async def release(self, pair: NetworkPair) -> None:
@@ -57,9 +64,15 @@ class PairPool:
     async def close(self) -> None:
         """Removes what was made and not used."""
         self._size = 0
+        if self._later is not None:
+            self._later.cancel()
         await asyncio.gather(*self._building, return_exceptions=True)
         while self._ready:
             await self.release(self._ready.popleft())
+
+    def _fill_up(self) -> None:
+        self._later = None
+        self.fill()
 
     def _start_build(self) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._build())

@@ -30,6 +30,20 @@ async def test_pairs_are_made_ahead_and_made_up_for(pool: PairPool, prefix: str)
     assert first.runtime not in netns.names(prefix)
 
 
+async def test_what_one_actor_took_is_made_while_it_starts_only_if_it_was_the_last(
+    pool: PairPool, prefix: str
+) -> None:
+    pool.fill()
+    await eventually(lambda: len(pool._ready) == 2)
+    first = await pool.acquire()
+    assert not pool._building
+    second = await pool.acquire()
+    assert len(pool._building) == 2
+    await eventually(lambda: len(pool._ready) == 2)
+    for pair in (first, second):
+        await pool.release(pair)
+
+
 async def test_a_pair_that_is_taken_as_soon_as_it_is_ready_is_made_up_for(
     pool: PairPool, prefix: str
 ) -> None:
