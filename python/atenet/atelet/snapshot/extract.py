@@ -16,7 +16,7 @@ __all__ = ["UnsafeArchiveError", "read"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_COPY_BYTES = 1024 * 1024
+_COPY_BYTES = 256 * 1024
 
 
 class UnsafeArchiveError(ValueError):
@@ -27,7 +27,9 @@ def read(source: IO[bytes], top: int) -> None:
     """`top`: descriptor of the directory. Raises UnsafeArchiveError, tarfile.TarError, OSError."""
     unpacker = _Unpacker(top)
     try:
-        with tarfile.open(fileobj=source, mode="r|", errors="surrogateescape") as tar:
+        with tarfile.open(
+            fileobj=source, mode="r|", bufsize=_COPY_BYTES, errors="surrogateescape"
+        ) as tar:
             for member in tar:
                 unpacker.add(tar, member)
         unpacker.finish()

@@ -13,12 +13,13 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import zstandard
 
 from atenet import trees
 from atenet.atelet.snapshot import archive, extract
+from atenet.atelet.snapshot.ahead import ReadAhead
 from atenet.atelet.snapshot.manifest import (
     FILE_NAME,
     MEMORY_FILE,
@@ -252,8 +253,11 @@ class _Hashing:
 
 def _unpack(source: _Hashing, top: int) -> Exception | None:
     try:
-        with zstandard.ZstdDecompressor().stream_reader(source, closefd=False) as stream:  # type: ignore[arg-type]
-            extract.read(stream, top)
+        with (
+            zstandard.ZstdDecompressor().stream_reader(source, closefd=False) as stream,  # type: ignore[arg-type]
+            ReadAhead(stream) as pieces,
+        ):
+            extract.read(cast("IO[bytes]", pieces), top)
     except _DAMAGE as e:
         return e
     return None
