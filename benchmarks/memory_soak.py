@@ -121,7 +121,7 @@ class Soak:
         return {
             "mounts": sum(1 for line in mounts if family in line or str(layout.home) in line),
             "namespaces": len(find_namespaces(family)),
-            "containers": sum(1 for path in sandboxes if "netns" not in path.name),
+            "containers": sum(1 for path in sandboxes if path.name not in ("null-netns", "work")),
             "runsc_processes": len(list(processes(lambda words: any(family in w for w in words)))),
             "processes": len(find_processes(layout.system_id)),
             "open_files": files,

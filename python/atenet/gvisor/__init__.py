@@ -3,9 +3,11 @@
 from atenet.gvisor.locate import OLDEST, find_runsc, version_of
 from atenet.gvisor.needs import MemoryNeeds
 from atenet.gvisor.runtime import Runtime, RuntimeMismatchError
+from atenet.gvisor.states import STATES
 
 __all__ = [
     "OLDEST",
+    "STATES",
     "MemoryNeeds",
     "Runtime",
     "RuntimeMismatchError",

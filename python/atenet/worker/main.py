@@ -150,7 +150,6 @@ def _sandboxes(settings: WorkerSettings, threads: ThreadPoolExecutor) -> tuple[S
         GvisorSandbox(
             runsc,
             prefix,
-            settings.state_dir / "gvisor",
             cgroups,
             threads,
             images=None if settings.images is None else ImageStore(settings.images),

@@ -63,7 +63,10 @@ class WorkerSettings:
     socket: Path = flag("Unix socket to serve the node agent on.")
     credential: Path = flag("PEM with the worker's private key and certificate chain.")
     trust: Path = flag("PEM with the pod-identity authorities, which the router must chain to.")
-    state_dir: Path = flag("Directory for this worker's files; nothing is written outside it.")
+    state_dir: Path = flag(
+        "Directory for this worker's files. What gVisor's sandboxes need while they run is in memory:"
+        " below /run/atenet, or /dev/shm/atenet where /run is on a disk."
+    )
     net_prefix: str = flag(
         "Start of the name of every network namespace and cgroup that this worker makes. What an "
         "interrupted run left under it is removed at start, so no two workers may share it."

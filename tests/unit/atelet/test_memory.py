@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+from atenet.gvisor import STATES
 from atenet.snapshots import open_objects
 from atenet.worker.sandbox.gvisor.runsc import processes
 
@@ -237,7 +238,7 @@ async def test_a_killed_workers_actor_ends_and_its_files_are_stored(staffed: Nod
     assert (answer.content_scope, answer.found_stopped) == (DATA, True)
     assert answer.memory_lost
     assert _mine() == []
-    state = Path("/run/atenet") / worker.prefix
+    state = STATES / worker.prefix
     assert state.exists()
     await staffed.restart(worker)
     assert not state.exists() or list(state.iterdir()) == []

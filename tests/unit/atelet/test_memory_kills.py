@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+from atenet.gvisor import STATES
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import atelet_pb2
 from atenet.worker.network import netns
@@ -43,14 +44,14 @@ def _mine() -> list[int]:
 
 def _left(node: Node, worker: RunningWorker) -> list[str]:
     """What a worker that hosts nothing has on the machine."""
-    state = Path("/run/atenet") / worker.prefix
-    scratch = node.root / worker.name / "gvisor"
+    state = STATES / worker.prefix
+    scratch = state / "work"
     mounts = Path("/proc/mounts").read_text().splitlines()
     kept = [path.name for path in state.glob("*")] if state.exists() else []
     return [
         *(f"process {pid}" for pid in _mine()),
         *(f"namespace {name}" for name in netns.names(worker.prefix)),
-        *(f"state {name}" for name in kept if "netns" not in name),
+        *(f"state {name}" for name in kept if "netns" not in name and name != "work"),
         *(f"file {path.name}" for path in scratch.glob("*") if path.name != "root"),
         *(f"mount {line}" for line in mounts if worker.prefix in line and "null-netns" not in line),
         *(f"cgroup {g}" for g in Path("/sys/fs/cgroup").glob(f"*/atenet/{worker.prefix}*")),

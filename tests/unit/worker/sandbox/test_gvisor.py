@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from atenet.errors import AteError
+from atenet.gvisor import STATES
 from atenet.worker.network import NetworkPair, netns
 from atenet.worker.sandbox import (
     Bind,
@@ -273,12 +274,12 @@ async def test_nothing_is_left_on_the_host(box: ActorBox, tmp_path: Path) -> Non
     for _ in range(3):
         await box.run("true", limits=Limits(memory_bytes=256 << 20))
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors
-    assert [p.name for p in (tmp_path / "scratch").iterdir()] == ["root"]
+    assert [p.name for p in (STATES / box.prefix / "work").iterdir()] == ["root"]
     assert list(Path("/sys/fs/cgroup").glob(f"*/atenet/{box.prefix}*")) == []
     assert _left(box) == []
     box.sandbox.clear()
     assert box.prefix not in Path("/proc/mounts").read_text()
-    assert not (Path("/run/atenet") / box.prefix).exists()
+    assert not (STATES / box.prefix).exists()
 
 
 async def test_a_start_after_a_kill_removes_what_was_left(box: ActorBox) -> None:
@@ -343,12 +344,12 @@ async def test_containers_of_an_actor_share_its_network_and_its_snapshot(
 
 
 def _left(box: ActorBox) -> list[str]:
-    state = Path("/run/atenet") / box.prefix
+    state = STATES / box.prefix
     return [p.name for p in state.iterdir() if p.name not in _SHARED] if state.exists() else []
 
 
-# Kept by runsc for all containers of a worker; goes with the worker.
-_SHARED = ("null-netns",)
+# Kept for all containers of a worker, by runsc and by us; goes with the worker.
+_SHARED = ("null-netns", "work")
 
 
 def test_the_bundle_holds_no_name_of_an_actor(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from atenet.errors import AteError
+from atenet.gvisor import STATES
 
 __all__ = [
-    "STATES",
     "Runsc",
     "RunscError",
     "RunscTimeoutError",
@@ -24,9 +24,6 @@ __all__ = [
     "kill",
     "processes",
 ]
-
-# Below it, one directory a worker, named by its prefix.
-STATES = Path("/run/atenet")
 
 # A restore into a container that is dead hangs; nothing here takes a second when it works.
 _LIMIT_SECONDS = 20.0
@@ -124,7 +121,7 @@ class Runsc:
 
 
 def clear_states(prefix: str) -> None:
-    """Ends and removes all sandboxes of workers whose prefix begins so. Blocks."""
+    """Ends and removes all sandboxes of workers whose prefix begins so, and what they kept. Blocks."""
     for state in STATES.glob(f"{prefix}*"):
         left = Runsc(Path("runsc"), state)
         left.kill_all()

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from atenet.errors import AteError
-from atenet.gvisor import Runtime
+from atenet.gvisor import STATES, Runtime
 from atenet.images import Image, ImageStore
 from atenet.proto import ateapi_pb2
 from atenet.worker.sandbox import account, output
@@ -27,7 +27,7 @@ from atenet.worker.sandbox.gvisor import bundle, rootfs
 from atenet.worker.sandbox.gvisor.group import Container, GvisorGroup, container_name
 from atenet.worker.sandbox.gvisor.host import HostFiles
 from atenet.worker.sandbox.gvisor.roots import Root, Roots, let_go
-from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, STATES, Runsc, RunscTimeoutError
+from atenet.worker.sandbox.gvisor.runsc import MEMORY_SECONDS, Runsc, RunscTimeoutError
 from atenet.worker.sandbox.interface import Launch, MemoryUnusableError, NotNowError
 from atenet.worker.sandbox.output import OutputLog
 from atenet.worker.sandbox.plan import DEFAULT_PATH, ContainerPlan
@@ -36,8 +36,8 @@ __all__ = ["GvisorSandbox"]
 
 
 class GvisorSandbox:
-    """`program`: runsc; `prefix`: the worker's own, for its state directory; `scratch`: for what an
-    activation needs on the host while it runs."""
+    """`program`: runsc; `prefix`: the worker's own, for the directory of its sandboxes' state and of
+    what an activation needs on the host while it runs."""
 
     sandbox_class = "gvisor"
 
@@ -45,7 +45,6 @@ class GvisorSandbox:
         self,
         program: Path,
         prefix: str,
-        scratch: Path,
         cgroups: Cgroups,
         threads: Executor,
         *,
@@ -54,12 +53,12 @@ class GvisorSandbox:
         """Blocks for some ms. Raises AteError when the program does not run."""
         self.runtime: Runtime | None = Runtime.of(program)
         self._runsc = Runsc(program, STATES / prefix)
-        self._scratch = scratch
+        self._scratch = self._runsc.state / "work"
         self._cgroups = cgroups
         self._threads = threads
         self._roots = Roots(images, HostFiles())
         self._view = SystemView.scan()
-        self._root = scratch / "root"
+        self._root = self._scratch / "root"
 
     def check(
         self, template: ateapi_pb2.ActorTemplate, roots: Mapping[str, str] | None = None
@@ -98,7 +97,6 @@ class GvisorSandbox:
         self._runsc.kill_all()
         self._runsc.forget()
         self._cgroups.clear()
-        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _place(self, launch: Launch) -> Path:
         return self._scratch / launch.network.name
