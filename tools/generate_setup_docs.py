@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from atenet.setup import config_parts
+from atenet.setup import config_credentials, config_parts
 from atenet.setup.config import Config
 from atenet.setup.flags import VARIABLES, flag_fields
 from pydantic import BaseModel
@@ -30,7 +30,7 @@ or the flag again. Flags win over variables, and these over the file. A key that
 """
 _NESTED: dict[str, type[BaseModel]] = {
     "`people`": config_parts.PeopleTokens,
-    "`credentialProvider`": config_parts.CredentialProvider,
+    "`credentialProvider`": config_credentials.CredentialProvider,
     "`pools[]`": config_parts.Pool,
     "`images`": config_parts.Images,
     "`resources`": config_parts.ResourcesByContainer,

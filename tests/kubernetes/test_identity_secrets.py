@@ -37,6 +37,7 @@ SERVERS = {
     "ate-serving-api": spiffe.API_SERVER_NAME,
     "ate-serving-atenet-router": spiffe.ROUTER_SERVER_NAME,
     "ate-serving-atenet-egress": spiffe.EGRESS_SERVER_NAME,
+    "ate-serving-ate-credentials": spiffe.CREDENTIALS_SERVER_NAME,
 }
 
 

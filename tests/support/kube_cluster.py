@@ -122,15 +122,20 @@ class KubeCluster:
         trust.load_cert_chain(*self.pki.certificate(kube_pki.ADMIN[0]))
         return httpx2.Client(base_url=self.server, verify=trust, trust_env=False)
 
-    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """Of that account, by a token that this cluster issued."""
+    def service_account_token(self, namespace: str, name: str) -> str:
+        """That this cluster issued."""
         with self.http() as http:
             answer = http.post(
                 f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
                 json={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
             )
         assert answer.status_code == 201, answer.text
-        return self.pki.token_kubeconfig(f"{namespace}-{name}", answer.json()["status"]["token"])
+        return str(answer.json()["status"]["token"])
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Of that account, by such a token."""
+        token = self.service_account_token(namespace, name)
+        return self.pki.token_kubeconfig(f"{namespace}-{name}", token)
 
     def define(self, definition: Mapping[str, Any]) -> None:
         """A CustomResourceDefinition, and until it is served."""

@@ -34,12 +34,11 @@ class KubeFiles:
     ) -> dict[str, Path]:
         """Of the pod's volumes that are no empty directories. `config_maps`: by name."""
         made = {}
-        group = spec["securityContext"].get("fsGroup", 0)
         for volume in spec["volumes"]:
             content = self._content(spec["serviceAccountName"], volume, config_maps)
             if content is not None:
                 private = "configMap" not in volume
-                made[volume["name"]] = self._write(spec, volume["name"], content, group, private)
+                made[volume["name"]] = self.write(spec, volume["name"], content, private=private)
         return made
 
     def _content(
@@ -70,10 +69,11 @@ class KubeFiles:
             return {file: text.encode() for file, text in data.items()}
         return None
 
-    def _write(
-        self, spec: dict[str, Any], name: str, content: dict[str, bytes], group: int, private: bool
+    def write(
+        self, spec: dict[str, Any], name: str, content: dict[str, bytes], *, private: bool = True
     ) -> Path:
-        """By a link to a directory of its own, which a rotation replaces."""
+        """The volume of that name: by a link to a directory of its own, which a rotation replaces."""
+        group = spec["securityContext"].get("fsGroup", 0)
         directory = self._directory / spec["serviceAccountName"] / name
         inner = directory / "..2026_11_30"
         inner.mkdir(parents=True)

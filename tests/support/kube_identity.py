@@ -24,7 +24,10 @@ from lightkube.resources.core_v1 import Namespace, Node, Pod, ServiceAccount
 SYSTEM = "ate-system"
 WORKERS = "team-a"
 NODES = ("node-1", "ip-10-0-0-2.example.internal")
-ACCOUNTS = ("ate-api-server", "ate-controller", "atelet", "atenet-router", "atenet-egress")
+ACCOUNTS = (
+    *("ate-api-server", "ate-controller", "atelet"),
+    *("atenet-router", "atenet-egress", "ate-credentials"),
+)
 
 
 async def prepare(client: AsyncClient) -> None:

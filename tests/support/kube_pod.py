@@ -19,6 +19,8 @@ from typing import Any
 from atenet._engine import socket_in_netns
 from atenet.router.binary import find_envoy
 
+from tests.support.kube_way import Address, KubeWays
+
 Object = dict[str, Any]
 
 _START_SECONDS = 60.0
@@ -44,12 +46,19 @@ class KubePod:
     """Made by `running`. `containers`: by name, those that stay."""
 
     def __init__(
-        self, spec: Object, files: Mapping[str, Path], directory: Path, hosts: Mapping[str, str]
+        self,
+        spec: Object,
+        files: Mapping[str, Path],
+        directory: Path,
+        hosts: Mapping[str, str],
+        ways: Mapping[Address, Address],
     ) -> None:
         self.spec = spec
         self._files = files
         self.directory = directory
         self._hosts = hosts
+        self._ways_out = ways
+        self._ways = KubeWays()
         self._network: asyncio.subprocess.Process
         self.containers: dict[str, PodProcess] = {}
 
@@ -96,6 +105,7 @@ class KubePod:
         )
         assert self._network.stdout is not None
         assert await self._network.stdout.readline() == b"up\n"
+        await self._ways.open(self.netns, self._ways_out)
         for container in self.spec.get("initContainers", []):
             running = await self._run(container, container["command"] + container["args"])
             if container.get("restartPolicy") == "Always":
@@ -146,6 +156,9 @@ class KubePod:
         running = self.containers[container["name"]]
         hook = container.get("lifecycle", {}).get("preStop", {}).get("exec")
         async with asyncio.timeout(limit):
+            sleep = container.get("lifecycle", {}).get("preStop", {}).get("sleep")
+            if sleep is not None:
+                await asyncio.sleep(sleep["seconds"])
             if hook is not None:
                 ran = await self._run(
                     {**container, "name": f"{running.name}-hook"}, hook["command"]
@@ -157,6 +170,7 @@ class KubePod:
 
     async def close(self) -> None:
         """Nothing of it is left."""
+        await self._ways.close()
         for process in [*(each.process for each in self.containers.values()), self._network]:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -257,10 +271,14 @@ async def running(
     files: Mapping[str, Path],
     directory: Path,
     hosts: Mapping[str, str] | None = None,
+    ways: Mapping[Address, Address] | None = None,
 ) -> AsyncIterator[KubePod]:
-    """`spec`: a pod's; `files`: what is in its volumes, by their names; the others are empty. Needs root."""
+    """`spec`: a pod's; `files`: what is in its volumes, by their names; the others are empty. Needs root.
+
+    `ways`: addresses inside that lead to others on this machine.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    pod = KubePod(spec, files, directory, hosts or {})
+    pod = KubePod(spec, files, directory, hosts or {}, ways or {})
     try:
         await pod.start()
         yield pod

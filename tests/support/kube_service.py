@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 
 from tests.support.kube_pod import KubePod
+from tests.support.kube_way import copy
 
 _LOOK = 0.1
 
@@ -70,7 +71,7 @@ class KubeService:
         with contextlib.closing(writer), contextlib.suppress(OSError):
             back, there = await asyncio.open_connection(sock=await pod.connect(self._port))
             with contextlib.closing(there):
-                await self._relay(_copy(reader, there), _copy(back, writer))
+                await self._relay(copy(reader, there), copy(back, writer))
 
     async def _relay(self, *directions: Coroutine[None, None, None]) -> None:
         tasks = [asyncio.create_task(each) for each in directions]
@@ -79,18 +80,6 @@ class KubeService:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             self._relays.difference_update(tasks)
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """An end is passed on as an end, a reset as one."""
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-    except OSError:
-        writer.transport.abort()
 
 
 @asynccontextmanager

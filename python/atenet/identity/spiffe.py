@@ -12,6 +12,7 @@ __all__ = [
     "ATELET_ID",
     "CLI_ID",
     "CONTROLLER_ID",
+    "CREDENTIALS_ID",
     "CREDENTIALS_SERVER_NAME",
     "EGRESS_ID",
     "EGRESS_SERVER_NAME",
@@ -123,6 +124,7 @@ EGRESS_ID = pod_id("ate-system", "atenet-egress")
 ATELET_ID = pod_id("ate-system", "atelet")
 API_ID = pod_id("ate-system", "ate-api-server")
 CONTROLLER_ID = pod_id("ate-system", "ate-controller")
+CREDENTIALS_ID = pod_id("ate-system", "ate-credentials")
 CLI_ID = pod_id("ate-system", "ate-cli")
 
 API_SERVER_NAME = "api.ate-system.svc"

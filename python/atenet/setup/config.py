@@ -9,8 +9,14 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from atenet import __version__
 from atenet.flags import seconds
-from atenet.setup.config_parts import (
+from atenet.setup.config_credentials import (
     CredentialProvider,
+    check_class,
+    check_grants,
+    given_namespaces,
+    own_provider,
+)
+from atenet.setup.config_parts import (
     Images,
     PeopleTokens,
     Pool,
@@ -116,8 +122,20 @@ class Config(Strict):
         [], description="Who resolves origins' names; without it: the cluster's DNS."
     )
     credential_provider: CredentialProvider | None = Field(
-        None, description="Who is asked for the secrets that policies put into requests."
+        None,
+        description="Who is asked for the secrets that policies put into requests: one of yours, in place of "
+        "credentialAllow.",
     )
+    credential_allow: list[str] = Field(
+        [],
+        description="<atespace>=<namespace>: rules of that atespace's actors may have Secrets of that namespace. "
+        "With one, ate-credentials is installed, which gives them to the egress gateway.",
+    )
+    credential_class: str = Field(
+        "kubernetes.io",
+        description="The class of its URIs: ate-secret://CLASS/secret/NAMESPACE/SECRET/KEY.",
+    )
+    credential_replicas: int = Field(2, ge=1, description="Instances of ate-credentials.")
 
     worker_namespaces: list[str] = Field(
         ["ate-workers"], description="Namespaces that worker pools may be in."
@@ -171,6 +189,19 @@ class Config(Strict):
             raise ValueError(f"{given!r} is not s3://bucket/prefix; nodes share no directory")
         return given
 
+    _grants = field_validator("credential_allow")(check_grants)
+    _class = field_validator("credential_class")(check_class)
+
+    @model_validator(mode="after")
+    def _secrets_are_for_actors(self) -> Config:
+        given_namespaces(self.credential_allow, (self.namespace, *self.worker_namespaces))
+        if self.credential_allow and self.credential_provider is not None:
+            raise ValueError(
+                "credentialAllow and credentialProvider are two answers to one question: leave one out "
+                "(`credentialProvider: null` in the values file, or --credential-allow='')"
+            )
+        return self
+
     @model_validator(mode="after")
     def _pools_have_a_namespace(self) -> Config:
         for pool in self.pools:
@@ -183,6 +214,18 @@ class Config(Strict):
                 f"workerNamespaces must not have {self.namespace}: workers are privileged"
             )
         return self
+
+    @property
+    def credential_namespaces(self) -> tuple[str, ...]:
+        """Those whose Secrets ate-credentials reads; none: it is not installed."""
+        return given_namespaces(self.credential_allow)
+
+    @property
+    def provider(self) -> CredentialProvider | None:
+        """Whom the egress gateway asks: ate-credentials, or the one that was named."""
+        if self.credential_allow:
+            return own_provider(self.namespace, self.credential_class)
+        return self.credential_provider
 
     @property
     def envoy(self) -> bool:

@@ -12,20 +12,21 @@ from atenet.controller.pool import WorkerPoolSpec
 from atenet.strict import Strict
 
 __all__ = [
-    "CredentialProvider",
     "Images",
     "PeopleTokens",
     "Pool",
     "Resources",
     "ResourcesByContainer",
     "Scheduling",
+    "label",
 ]
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?")
 
 
-def _label(given: str) -> str:
+def label(given: str) -> str:
+    """The same. Raises ValueError: it is no name."""
     if not _LABEL.fullmatch(given):
         raise ValueError(
             f"{given!r} is no name: 1-63 of a-z, 0-9 and -, a letter or digit at each end"
@@ -78,6 +79,7 @@ class ResourcesByContainer(Strict):
     agentgateway: Resources = _asks("500m", "128Mi", "1Gi")
     egress: Resources = _asks("200m", "192Mi", "768Mi")
     sdsmint: Resources = _asks("50m", "96Mi", "768Mi")
+    credentials: Resources = _asks("50m", "96Mi", "256Mi")
 
 
 class Scheduling(Strict):
@@ -101,34 +103,6 @@ class PeopleTokens(Strict):
     )
 
 
-class CredentialProvider(Strict):
-    """credprovider.CredentialProvider over mTLS."""
-
-    address: str = Field(description="host:port.")
-    uri_authority: str = Field(
-        description="The class of the URIs it serves: ate-secret://CLASS/..."
-    )
-    server_name: str | None = Field(
-        None, description="The DNS name that its certificate must carry; default: the host."
-    )
-
-    @field_validator("address")
-    @classmethod
-    def _host_and_port(cls, given: str) -> str:
-        host, _, port = given.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError(f"{given!r} is not host:port")
-        return given
-
-    @property
-    def host(self) -> str:
-        return self.address.rpartition(":")[0]
-
-    @property
-    def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
-
-
 class Pool(Strict, WorkerPoolSpec):
     """A WorkerPool that ate-setup keeps: its specification, under a name. Others may be made with kubectl."""
 
@@ -145,7 +119,7 @@ class Pool(Strict, WorkerPoolSpec):
     @field_validator("name", "namespace")
     @classmethod
     def _names(cls, given: str) -> str:
-        return _label(given)
+        return label(given)
 
     @field_validator("name", "service_account_name")
     @classmethod

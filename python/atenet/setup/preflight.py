@@ -12,7 +12,7 @@ from atenet.setup.kinds import Reference
 from atenet.setup.objects import Cluster
 from atenet.setup.objects.names import NAMESPACE, Object, metadata
 
-__all__ = ["check_secrets", "database_secret", "discover"]
+__all__ = ["check_secrets", "database_secret", "discover", "missing_namespaces"]
 
 
 def discover(api: Api, config: Config) -> Cluster:
@@ -52,6 +52,7 @@ def _missing(api: Api, config: Config, database_url_file: Path | None) -> Iterat
             f"kubectl create namespace {NAMESPACE}; kubectl -n {NAMESPACE} create secret generic "
             f"{config.database_url_secret} --from-file=url=FILE, where FILE holds postgresql://user:password@host/database",
         )
+    yield from dict(missing_namespaces(api, config)).values()
     if config.snapshots_secret:
         keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]
         yield from _lacking(
@@ -70,6 +71,15 @@ def _missing(api: Api, config: Config, database_url_file: Path | None) -> Iterat
             f"openssl rand -base64 48 > seal; kubectl -n {NAMESPACE} create secret generic "
             f"{config.token_keys_secret} --from-file=seal",
         )
+
+
+def missing_namespaces(api: Api, config: Config) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Namespaces of others that the configuration names and that are not there, each with problem and hint."""
+    for namespace in config.credential_namespaces:
+        if api.get(Reference("Namespace", namespace)) is None:
+            problem = f"--credential-allow: there is no namespace {namespace}"
+            hint = f"kubectl create namespace {namespace}, or take it out of the list"
+            yield namespace, (problem, hint)
 
 
 def _lacking(

@@ -12,7 +12,7 @@ from atenet.setup.config import Config
 from atenet.setup.kinds import Reference, reference
 from atenet.setup.objects import everything
 from atenet.setup.objects.names import Object
-from atenet.setup.preflight import discover
+from atenet.setup.preflight import discover, missing_namespaces
 
 __all__ = ["rehearse"]
 
@@ -24,24 +24,26 @@ _STAND_IN = "default"
 def rehearse(api: Api, config: Config, say: Say) -> Counter[str]:
     """How many were `accepted`. Raises AteError naming every object that was not, and why."""
     objects = everything(config, discover(api, config))
-    there = {which for which in _namespaces(objects) if api.get(which) is not None}
-    refused: list[AteError] = []
+    # Ours are made; those of others have to be there.
+    lacking = dict(missing_namespaces(api, config))
+    refused = [AteError(text, hint=hint) for text, hint in lacking.values()]
+    absent = {which for which in _namespaces(objects) if api.get(which) is None}
     counted: Counter[str] = Counter()
     for each in objects:
         which = reference(each)
         if which.kind == "WorkerPool" and api.list("WorkerPool") is None:
             say(f"{which}: not asked: its definition is not there yet")
             continue
-        missing = which.namespace and Reference("Namespace", which.namespace) not in there
+        home = Reference("Namespace", which.namespace)
+        missing = home in absent or which.namespace in lacking
         try:
             api.apply(_moved(each) if missing else each, dry_run=True)
             counted["accepted"] += 1
         except AteError as error:
             refused.append(error)
-    if missing_names := sorted(which.name for which in _namespaces(objects) if which not in there):
-        say(
-            f"asked in namespace {_STAND_IN}, since these are not there yet: {', '.join(missing_names)}"
-        )
+    if absent:
+        names = ", ".join(sorted(which.name for which in absent))
+        say(f"asked in namespace {_STAND_IN}, since these are not there yet: {names}")
     if refused:
         hints = [error.hint for error in refused if error.hint]
         raise AteError(

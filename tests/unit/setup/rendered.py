@@ -42,6 +42,12 @@ FULL: dict[str, Any] = {
     ],
     "scheduling": {"nodeSelector": {"pool": "system"}, "priorityClassName": "high"},
 }
+# The same with secrets from a provider of its own.
+OWN: dict[str, Any] = {
+    **{key: value for key, value in FULL.items() if key != "credentialProvider"},
+    "credentialAllow": ["team=team-secrets", "team=shared-secrets", "other=shared-secrets"],
+    "credentialClass": "secrets.example",
+}
 
 
 def config(dataplane: str = "envoy", **more: Any) -> Config:

@@ -14,7 +14,7 @@ from atenet import daemon
 from atenet.cli.failure import run
 from click.testing import CliRunner
 
-from tests.unit.setup.rendered import FULL, Object, config, containers, of_kind, rendered
+from tests.unit.setup.rendered import FULL, OWN, Object, config, containers, of_kind, rendered
 
 # script -> module and object, as pyproject.toml has them.
 SCRIPTS = {
@@ -30,7 +30,7 @@ VARIABLES = {"NODE_NAME": "node-1.example", "POD_IP": "10.244.0.7"}
 def cases() -> Iterator[Any]:
     for dataplane in ("envoy", "agentgateway"):
         for certificates in (True, False):
-            for what, more in (("least", {}), ("full", FULL)):
+            for what, more in (("least", {}), ("full", FULL), ("own", OWN)):
                 objects = rendered(config(dataplane, **more), pod_certificates=certificates)
                 for name, container in containers(objects):
                     if container["command"] != ["envoy"]:

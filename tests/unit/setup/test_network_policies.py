@@ -6,7 +6,7 @@ import pytest
 from atenet.setup.objects.names import WORKER, Component, selector
 
 from tests.support.network_policies import End, Host, Network, Pod
-from tests.unit.setup.rendered import FULL, config, rendered
+from tests.unit.setup.rendered import FULL, OWN, config, rendered
 
 SYSTEM = "ate-system"
 
@@ -20,6 +20,7 @@ ENDS: dict[str, End] = {
     "controller": of(Component.CONTROLLER),
     "router": of(Component.ROUTER),
     "egress": of(Component.EGRESS),
+    "credentials": of(Component.CREDENTIALS),
     "atelet": of(Component.ATELET),
     "worker": Pod("ate-workers", {**WORKER, "ate.dev/workerpool": "default"}),
     "worker-team": Pod("team-a", {**WORKER, "ate.dev/workerpool": "big"}),
@@ -28,6 +29,7 @@ ENDS: dict[str, End] = {
     "fake-router": Pod("web", selector(Component.ROUTER)),
     "fake-ateapi": Pod("web", selector(Component.API)),
     "fake-egress": Pod("web", selector(Component.EGRESS)),
+    "fake-credentials": Pod("web", selector(Component.CREDENTIALS)),
     "fake-router-among-workers": Pod("ate-workers", selector(Component.ROUTER)),
     "stray": Pod(SYSTEM, {"app": "stray"}),
     "stray-among-workers": Pod("ate-workers", {"app": "stray"}),
@@ -85,6 +87,7 @@ PORTS = (
     7444,
     7445,
     7446,
+    7447,
     7450,
     7455,
     7457,
@@ -190,6 +193,30 @@ def test_people_and_verifiers_come_from_everywhere_where_they_are_served() -> No
     for port in (7446, 7450):
         assert here.allows(ENDS["frontend"], ENDS["ateapi"], port)
         assert not closed.allows(ENDS["frontend"], ENDS["ateapi"], port)
+
+
+def test_secrets_are_asked_for_by_the_gateway_alone_and_read_from_the_api_server_alone() -> None:
+    here = network("envoy", **OWN)
+    asking = {
+        (who, port)
+        for who, end in ENDS.items()
+        if who != "credentials"
+        for port in PORTS
+        if here.allows(end, ENDS["credentials"], port)
+    }
+    assert asking == {("egress", 7447)}
+    reached = {
+        (whom, port)
+        for whom, end in ENDS.items()
+        if isinstance(end, Pod) and whom != "credentials"
+        for port in set(PORTS) - {443, 6443}  # those of API servers, wherever they are
+        if here.allows(ENDS["credentials"], end, port)
+    }
+    assert reached == {("dns", 53)}
+    assert here.allows(ENDS["credentials"], ENDS["api-server"], 443)
+    assert here.allows(ENDS["credentials"], ENDS["api-server"], 6443)
+    assert not here.allows(ENDS["credentials"], ENDS["api-server"], 80)
+    assert not here.allows(ENDS["egress"], ENDS["provider"], 7447)
 
 
 def test_where_certificates_are_secrets_the_agent_may_ask_the_api_server() -> None:

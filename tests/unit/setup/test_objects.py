@@ -12,6 +12,7 @@ from atenet.identity import spiffe
 
 from tests.unit.setup.rendered import (
     FULL,
+    OWN,
     Object,
     config,
     containers,
@@ -46,9 +47,21 @@ def pod_certificates(request: pytest.FixtureRequest) -> bool:
     return given
 
 
-@pytest.fixture(params=[{}, FULL], ids=["least", "full"])
-def objects(request: pytest.FixtureRequest, dataplane: str, pod_certificates: bool) -> list[Object]:
-    return rendered(config(dataplane, **request.param), pod_certificates=pod_certificates)
+@pytest.fixture(params=[{}, FULL, OWN], ids=["least", "full", "own"])
+def given(request: pytest.FixtureRequest) -> dict[str, Any]:
+    found: dict[str, Any] = request.param
+    return found
+
+
+@pytest.fixture
+def objects(given: dict[str, Any], dataplane: str, pod_certificates: bool) -> list[Object]:
+    return rendered(config(dataplane, **given), pod_certificates=pod_certificates)
+
+
+@pytest.fixture
+def credentials(given: dict[str, Any]) -> set[str]:
+    """`ate-credentials` where it is installed."""
+    return {"ate-credentials"} if "credentialAllow" in given else set()
 
 
 def test_no_two_objects_are_the_same(objects: list[Object]) -> None:
@@ -84,16 +97,15 @@ def test_containers_are_confined_but_for_those_that_keep_nodes_files(objects: li
 
 
 def test_only_who_asks_the_api_server_has_a_token(
-    objects: list[Object], pod_certificates: bool
+    objects: list[Object], pod_certificates: bool, credentials: set[str]
 ) -> None:
     with_token = {
         name
         for name, container in containers(objects)
         if any("serviceaccount" in mount["mountPath"] for mount in container["volumeMounts"])
     }
-    assert with_token == {"ate-controller/ate-controller"} | (
-        set() if pod_certificates else {"atelet/identity"}
-    )
+    asking = {"ate-controller/ate-controller", *(f"{each}/credentials" for each in credentials)}
+    assert with_token == asking | (set() if pod_certificates else {"atelet/identity"})
     assert all(spec["automountServiceAccountToken"] is False for _, spec in pod_specs(objects))
     for each in of_kind(objects, "ServiceAccount"):
         assert each["automountServiceAccountToken"] is False
@@ -212,7 +224,9 @@ def test_services_reach_ports_that_containers_have(objects: list[Object]) -> Non
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= there
 
 
-def test_names_in_certificates_are_those_of_services(objects: list[Object]) -> None:
+def test_names_in_certificates_are_those_of_services(
+    objects: list[Object], credentials: set[str]
+) -> None:
     names = {
         f"{each['metadata']['name']}.{each['metadata']['namespace']}.svc"
         for each in of_kind(objects, "Service")
@@ -221,10 +235,11 @@ def test_names_in_certificates_are_those_of_services(objects: list[Object]) -> N
         spiffe.API_SERVER_NAME,
         spiffe.ROUTER_SERVER_NAME,
         spiffe.EGRESS_SERVER_NAME,
+        *(spiffe.CREDENTIALS_SERVER_NAME for _ in credentials),
     }
 
 
-def test_accounts_are_those_of_the_contract(objects: list[Object]) -> None:
+def test_accounts_are_those_of_the_contract(objects: list[Object], credentials: set[str]) -> None:
     ids = {
         spiffe.pod_id("ate-system", spec["serviceAccountName"]) for _, spec in pod_specs(objects)
     }
@@ -234,6 +249,7 @@ def test_accounts_are_those_of_the_contract(objects: list[Object]) -> None:
         spiffe.ROUTER_ID,
         spiffe.EGRESS_ID,
         spiffe.ATELET_ID,
+        *(spiffe.CREDENTIALS_ID for _ in credentials),
     }
     there = {
         each["metadata"]["name"]
@@ -296,7 +312,7 @@ def test_a_changed_file_of_agentgateway_is_a_new_pod() -> None:
 
 
 def test_where_there_are_pod_certificates_no_secret_holds_one(
-    objects: list[Object], pod_certificates: bool
+    objects: list[Object], pod_certificates: bool, credentials: set[str]
 ) -> None:
     text = json.dumps(objects)
     assert ("podCertificate" in text) is pod_certificates
@@ -317,6 +333,7 @@ def test_where_there_are_pod_certificates_no_secret_holds_one(
             "ate-serving-api",
             "ate-serving-atenet-router",
             "ate-serving-atenet-egress",
+            *(f"ate-serving-{each}" for each in credentials),
         }
     )
 

@@ -16,7 +16,7 @@ from atenet.setup.main import COMMANDS, ate_setup
 from atenet.setup.sources import camel, config_from, read_values
 from click.testing import CliRunner, Result
 
-from tests.unit.setup.rendered import CLIENT, FULL, config
+from tests.unit.setup.rendered import CLIENT, FULL, OWN, config
 
 LEAST = ["--ingress-allowed-spiffe-ids", CLIENT, "--snapshots", "s3://bucket/prefix"]
 
@@ -114,6 +114,27 @@ def test_all_of_it_may_come_from_variables(tmp_path: Path) -> None:
             "FILE: pool a: its namespace elsewhere is not among workerNamespaces",
         ),
         (
+            "credentialAllow:\n- team\n",
+            "FILE:1: credentialAllow: 'team' must be ATESPACE=NAMESPACE",
+        ),
+        (
+            "credentialAllow: [team=team-secrets, 'team=*']\n",
+            "FILE:1: credentialAllow: '*' is no name",
+        ),
+        ("credentialClass: Kube_1\n", "FILE:1: credentialClass: 'Kube_1' is no DNS name"),
+        (
+            "credentialAllow: [team=ate-system]\n",
+            "FILE: credentialAllow must not have ate-system: its Secrets are keys of the installation",
+        ),
+        (
+            "credentialAllow: [team=ate-workers]\n",
+            "FILE: credentialAllow must not have ate-workers",
+        ),
+        (
+            "credentialAllow: [team=a]\ncredentialProvider: {address: 'b:1', uriAuthority: c}\n",
+            "FILE: credentialAllow and credentialProvider are two answers to one question",
+        ),
+        (
             "workerNamespaces: [ate-system, ate-workers]\n",
             "FILE: workerNamespaces must not have ate-system",
         ),
@@ -176,8 +197,16 @@ def test_a_switch_is_one_key_over_what_was_installed() -> None:
 
 
 def test_what_is_stored_of_a_configuration_is_the_whole_of_it() -> None:
-    for given in (config(), config("agentgateway"), config(**FULL)):
+    for given in (config(), config("agentgateway"), config(**FULL), config(**OWN)):
         assert config_from({}, below=values_of(given)) == given
+
+
+def test_an_installation_is_told_to_give_no_secrets_any_more_by_an_empty_list() -> None:
+    shown = manifests(*LEAST, "--credential-allow", "", ATE_SETUP_CREDENTIAL_ALLOW="team=a")
+    assert "ate-credentials" not in shown.stdout
+    assert "ate-credentials" in manifests(*LEAST, ATE_SETUP_CREDENTIAL_ALLOW="team=a").stdout
+    off = config_from({"credential_allow": []}, below=values_of(config(**OWN)))
+    assert off.provider is None
 
 
 def test_every_scalar_is_a_flag_and_a_variable() -> None:

@@ -60,6 +60,7 @@ _SERVICES = {
     "ate-api-server": ("api", spiffe.API_SERVER_NAME),
     "atenet-router": ("atenet-router", spiffe.ROUTER_SERVER_NAME),
     "atenet-egress": ("atenet-egress", spiffe.EGRESS_SERVER_NAME),
+    "ate-credentials": ("ate-credentials", spiffe.CREDENTIALS_SERVER_NAME),
 }
 
 

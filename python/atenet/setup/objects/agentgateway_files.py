@@ -58,7 +58,7 @@ def router_file(config: Config) -> str:
 def egress_file(config: Config) -> str:
     """Of atenet-egress."""
     control = _peer(_API, spiffe.API_SERVER_NAME)
-    provider = config.credential_provider
+    provider = config.provider
     providers = [
         {
             "uriAuthority": provider.uri_authority,

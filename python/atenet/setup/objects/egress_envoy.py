@@ -15,7 +15,7 @@ _SDSMINT_SOCKET = f"{envoy.RUN}/sdsmint.sock"
 
 def egress_flags(config: Config) -> list[str]:
     """Of `atenet router --mode=egress`, and of `atenet router bootstrap`."""
-    provider = config.credential_provider
+    provider = config.provider
     return flags(
         {
             "--mode": "egress",

@@ -9,6 +9,7 @@ from atenet.setup.config import Config
 from atenet.setup.objects.ateapi import ateapi
 from atenet.setup.objects.atelet import atelet
 from atenet.setup.objects.controller import controller
+from atenet.setup.objects.credentials import credentials
 from atenet.setup.objects.dataplane import dataplane
 from atenet.setup.objects.names import Object
 from atenet.setup.objects.namespaces import namespaces
@@ -55,6 +56,7 @@ def everything(config: Config, cluster: Cluster) -> list[Object]:
         *network_policies(config, pod_certificates=certificates),
         *controller(config, pod_certificates=certificates),
         *ateapi(config, pod_certificates=certificates),
+        *credentials(config, pod_certificates=certificates),
         *atelet(config, pod_certificates=certificates),
         *dataplane(config, pod_certificates=certificates),
         *pools(config),

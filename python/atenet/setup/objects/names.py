@@ -55,6 +55,7 @@ class Component(Enum):
     CONTROLLER = "ate-controller"
     ROUTER = "atenet-router"
     EGRESS = "atenet-egress"
+    CREDENTIALS = "ate-credentials"
     ATELET = "atelet"
 
     @property
@@ -68,6 +69,7 @@ class Port:
     API, API_STATS, ISSUER, TOKENS = 7443, 7445, 7446, 7450
     CONTROLLER_STATS = 7455
     ATELET = 7444
+    CREDENTIALS = 7447
     HTTPS, CONNECT_TLS, HTTP, CONNECT = 8443, 8444, 8080, 8081
     TUNNELS = 8443
     # atenet router beside Envoy: pages; agentgateway: pages, readiness; sdsmint: pages.

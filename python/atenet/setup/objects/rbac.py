@@ -1,4 +1,4 @@
-"""What ate-controller, and where it must an agent, may ask of the API server; all others may ask nothing. Pure."""
+"""What ate-controller, ate-credentials and, where it must, an agent may ask of the API server; others nothing. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ AUTHORITIES = ("pod-identity", "service-dns", "actor-identity", "interception")
 # What ate-controller signs for; the keys of the others are those of ateapi and of the egress gateway.
 SIGNERS = ("pod-identity", "service-dns")
 _READ = ("get", "list", "watch")
-_ACCOUNTS = ("ate-api-server", "atenet-router", "atenet-egress")
-_SERVICES = ("api", "atenet-router", "atenet-egress")
+_ACCOUNTS = ("ate-api-server", "atenet-router", "atenet-egress", "ate-credentials")
+_SERVICES = ("api", "atenet-router", "atenet-egress", "ate-credentials")
 
 Rule = dict[str, Any]
 
@@ -27,6 +27,10 @@ def rbac(config: Config, *, pod_certificates: bool) -> list[Object]:
     made += _within(NAMESPACE, name, _own_rules(pod_certificates))
     for namespace in config.worker_namespaces:
         made += _within(namespace, name, _worker_rules(pod_certificates))
+    for namespace in config.credential_namespaces:
+        made += _within(
+            namespace, Component.CREDENTIALS.value, _secret_rules(), Component.CREDENTIALS
+        )
     if not pod_certificates:
         made += _everywhere("atelet", Component.ATELET, _agent_rules())
     return made
@@ -111,6 +115,11 @@ def _agent_rules() -> list[Rule]:
     ]
 
 
+def _secret_rules() -> list[Rule]:
+    """One that is named is read; which there are nobody is told."""
+    return [_rule("", ["secrets"], ("get",))]
+
+
 def _rule(
     group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()
 ) -> Rule:
@@ -131,8 +140,12 @@ def _everywhere(name: str, component: Component, rules: list[Rule]) -> list[Obje
     return [role, _binding("ClusterRoleBinding", whole, "ClusterRole", component)]
 
 
-def _within(namespace: str, name: str, rules: list[Rule]) -> list[Object]:
-    component = Component.CONTROLLER
+def _within(
+    namespace: str,
+    name: str,
+    rules: list[Rule],
+    component: Component = Component.CONTROLLER,
+) -> list[Object]:
     here = metadata(name, component, namespace=namespace)
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -62,6 +62,7 @@ def test_those_who_only_dial_get_no_servers_usage(account: str) -> None:
         ("ate-api-server", "api.ate-system.svc"),
         ("atenet-router", "atenet-router.ate-system.svc"),
         ("atenet-egress", "atenet-egress.ate-system.svc"),
+        ("ate-credentials", "ate-credentials.ate-system.svc"),
     ],
 )
 def test_a_services_name_goes_to_the_account_behind_it(account: str, name: str) -> None:
