@@ -14,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from atenet.ateapi.audit import Keeper
 from atenet.ateapi.callers import Access
+from atenet.ateapi.denials import Denials, DenialSources
 from atenet.ateapi.ending import ended
 from atenet.ateapi.listening import Listening, listening
 from atenet.ateapi.metrics import Metrics
@@ -64,9 +65,10 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
     opened = await open_store(settings.store_location, settings.store_lease)
     store = ObservedStore(opened, tracing, time.time)
     nodes = Nodes(settings.client_credential, settings.node_roots, tracing)
+    denials = _denials(settings)
     try:
         api = _api(settings, store, nodes)
-        api.tracing = tracing
+        api.tracing, api.denials = tracing, denials
         api.certificates, api.tokens = certificates, await _tokens(settings, store)
         with listening(settings, api.metrics.answered) as doors:
             health = add_services(doors.server, api)
@@ -79,6 +81,8 @@ async def serving(settings: Settings) -> AsyncIterator[dict[str, str]]:
                 async with _started(api, doors, health, settings) as address:
                     yield {"grpc": address, **tokens, "stats": str(stats.address), **issuer}
     finally:
+        if denials is not None:
+            denials.close()
         await nodes.close()
         await store.close()
         await tracing.close()
@@ -183,6 +187,20 @@ def _pages(
 def _tracing(settings: Settings) -> Tracing:
     collector = settings.otlp_collector_address
     return tracing_to(str(collector) if collector else None, settings.trace_sampling)
+
+
+def _denials(settings: Settings) -> Denials | None:
+    if settings.egress_denials is None or settings.egress_denials_roots is None:
+        return None
+    return Denials(
+        DenialSources(
+            gateways=settings.egress_denials,
+            roots=settings.egress_denials_roots,
+            credential=settings.client_credential,
+            worker_port=settings.worker_denials_port,
+            worker_roots=settings.node_roots,
+        )
+    )
 
 
 def _token_address(settings: Settings, server: grpc.aio.Server) -> dict[str, str]:

@@ -89,6 +89,7 @@ TABLE: Mapping[str, frozenset[Role]] = {
     "/ateapi.WorkerService/MintWorkerActorCertificate": _NODE,
     "/ateapi.WorkerService/RequestActorSuspend": _NODE,
     "/ateapi.WorkerService/GetWorkerActorEgressPolicies": _NODE,
+    "/ateapi.EgressSupport/ListActorEgressDenials": PEOPLE,
     "/ateapi.RouterSupport/Watch": _ROUTER,
     "/ateapi.RouterSupport/Locate": _ROUTER,
     "/grpc.health.v1.Health/Check": _ANYBODY,

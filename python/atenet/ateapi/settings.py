@@ -77,6 +77,19 @@ class Settings:
         "<spiffe-id>=<role>: gives an id a role besides the built-in bindings.", default=()
     )
     keys_secret: Path | None = flag(SEAL_HELP, default=None)
+    egress_denials: Address | None = flag(
+        "host:port of --denials-listen of all egress gateways: each address of the name is asked for what an "
+        "actor was lately denied; without it: nobody is.",
+        default=None,
+        kind=Address.parse,
+    )
+    egress_denials_roots: Path | None = flag(
+        "Authorities that egress gateways must chain to there.", default=None
+    )
+    worker_denials_port: int | None = flag(
+        "Port of every worker's --denials-listen, which is asked for the names that it denied.",
+        default=None,
+    )
     token_listen: Address | None = flag(
         "Where to serve people who show a bearer token instead of a client certificate.",
         default=None,
@@ -157,6 +170,7 @@ class Settings:
     def __post_init__(self) -> None:
         if (self.actor_ca_cert is None) != (self.actor_ca_key is None):
             raise AteError("--actor-ca-cert and --actor-ca-key belong together")
+        self._check_denials()
         if self.store_lease <= 0:
             raise AteError("--store-lease must be above 0")
         if self.node_timeout < self.worker_timeout:
@@ -180,6 +194,16 @@ class Settings:
     def store_location(self) -> StoreLocation:
         """Raises AteError."""
         return store_location(self.store)
+
+    def _check_denials(self) -> None:
+        if (self.egress_denials is None) != (self.egress_denials_roots is None):
+            raise AteError("--egress-denials and --egress-denials-roots belong together")
+        if self.worker_denials_port is None:
+            return
+        if self.egress_denials is None:
+            raise AteError("--worker-denials-port needs --egress-denials")
+        if not 0 < self.worker_denials_port < 65536:
+            raise AteError(f"--worker-denials-port {self.worker_denials_port} is no port")
 
     @property
     def fronted(self) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 
 import click
+import grpc
 import yaml
 from google.protobuf.json_format import MessageToDict
 
@@ -15,6 +17,7 @@ from atenet.cli.home import home_option, running
 from atenet.cli.output import age, output_option, show
 from atenet.cli.policy_file import parse_policy
 from atenet.cli.refs import REF
+from atenet.cli.remote import Remote, remote_options
 from atenet.client.request import ClientTls
 from atenet.denials.client import Denial, fetch_denials
 from atenet.denials.suggest import Suggestion, suggest
@@ -22,22 +25,30 @@ from atenet.errors import AteError
 from atenet.identity.spiffe import EGRESS_SERVER_NAME, pod_dns_name, pod_id
 from atenet.local.processes import NAMESPACE, POOL
 from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import egresssupport_pb2 as egress_pb
+from atenet.proto.ateapi_pb2_grpc import ControlStub
+from atenet.proto.egresssupport_pb2_grpc import EgressSupportStub
 
-__all__ = ["denials", "recent_denials", "suggestion", "yaml_text"]
+__all__ = ["denials", "denials_there", "recent_denials", "suggestion", "yaml_text"]
 
 
 @click.command("denials")
 @click.argument("actor", type=REF)
 @home_option
+@remote_options
 @output_option
-def denials(actor: pb.ObjectRef, home: Path, output: str) -> None:
+def denials(actor: pb.ObjectRef, home: Path, remote: Remote | None, output: str) -> None:
     """Show what an actor was lately denied, newest first.
 
-    Gateway and workers keep a bounded number in memory; their logs have one line for each.
+    Gateways and workers keep a bounded number in memory; their logs have one line for each.
     """
-    with asking(home) as stub:
-        stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
-    found = recent_denials(home, f"{actor.atespace}/{actor.name}")
+    if remote is not None:
+        with remote.asking() as channel:
+            found = denials_there(channel, actor)
+    else:
+        with asking(home) as stub:
+            stub.GetActor(pb.GetActorRequest(actor=actor), timeout=DEADLINE_SECONDS)
+        found = recent_denials(home, f"{actor.atespace}/{actor.name}")
     columns = ("LAST", "TIMES", "KIND", "HOST", "PORT", "RULE", "REASON", "WHAT")
     show(output, [denial.data() for denial in found], columns, [_row(denial) for denial in found])
 
@@ -45,7 +56,8 @@ def denials(actor: pb.ObjectRef, home: Path, output: str) -> None:
 @click.command("suggest")
 @click.argument("actor", type=REF)
 @home_option
-def suggestion(actor: pb.ObjectRef, home: Path) -> None:
+@remote_options
+def suggestion(actor: pb.ObjectRef, home: Path, remote: Remote | None) -> None:
     """Propose an egress policy that lets through what the actor was lately denied, and nothing else.
 
     Prints the actor's policy as YAML with rules added; look at them before you set it:
@@ -56,11 +68,15 @@ def suggestion(actor: pb.ObjectRef, home: Path) -> None:
     """
     from atenet.cli.policy import found_policy
 
-    with asking(home) as stub:
-        policy = found_policy(stub, actor) or pb.EgressPolicy()
-    click.echo(
-        yaml_text(suggest(policy, recent_denials(home, f"{actor.atespace}/{actor.name}"))), nl=False
-    )
+    if remote is not None:
+        with remote.asking() as channel:
+            policy = found_policy(ControlStub(channel), actor)
+            denied = denials_there(channel, actor)
+    else:
+        with asking(home) as stub:
+            policy = found_policy(stub, actor)
+        denied = recent_denials(home, f"{actor.atespace}/{actor.name}")
+    click.echo(yaml_text(suggest(policy or pb.EgressPolicy(), denied)), nl=False)
 
 
 def yaml_text(proposed: Suggestion) -> str:
@@ -83,6 +99,31 @@ def _story(proposed: Suggestion) -> list[str]:
         *(["Added, as it was denied lately:", *added] if added else ["Nothing to add."]),
         *(["Denied too, and no rule would help:", *dict.fromkeys(left)] if left else []),
     ]
+
+
+def denials_there(channel: grpc.Channel, actor: pb.ObjectRef) -> list[Denial]:
+    """Newest first, as the control plane gathered them. Who did not answer it is told on stderr."""
+    request = egress_pb.ListActorEgressDenialsRequest(actor=actor)
+    stub = EgressSupportStub(channel)
+    answer = stub.ListActorEgressDenials(request, timeout=DEADLINE_SECONDS)
+    for each in answer.unanswered:
+        click.echo(f"{each} is left out: it does not answer", err=True)
+    return [_told(each) for each in answer.denials]
+
+
+def _told(given: egress_pb.EgressDenial) -> Denial:
+    known = {
+        name: getattr(given, name) if given.HasField(name) else None
+        for name in ("kind", "host", "port", "rule")
+    }
+    return Denial(
+        first=given.first.ToDatetime(UTC),
+        last=given.last.ToDatetime(UTC),
+        times=given.times,
+        reason=given.reason,
+        detail=given.detail,
+        **known,
+    )
 
 
 def recent_denials(home: Path, named: str) -> list[Denial]:

@@ -11,6 +11,7 @@ from typing import Any
 from atenet.controller.cache import Key
 from atenet.controller.pool import GROUP, KIND, VERSION, WorkerPoolSpec
 from atenet.controller.quantity import quantity
+from atenet.identity.spiffe import API_ID
 
 __all__ = [
     "HASH_LABEL",
@@ -33,7 +34,7 @@ NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 NODE_STATE, NODE_RUN = "/var/lib/ate", "/run/ate/node"
 _IDENTITY, _TRUST, _OWN = "/run/ate/identity", "/run/ate/trust", "/run/ate/worker"
 _BUNDLE = "credential-bundle.pem"
-ATUNNEL_PORT, STATS_PORT = 8443, 7457
+ATUNNEL_PORT, STATS_PORT, DENIALS_PORT = 8443, 7457, 7448
 # What a worker takes to end its actors and say so, with room.
 _GRACE_SECONDS = 60
 
@@ -138,6 +139,7 @@ def _container(
         "ports": [
             {"name": "atunnel", "containerPort": ATUNNEL_PORT},
             {"name": "stats", "containerPort": STATS_PORT},
+            {"name": "denials", "containerPort": DENIALS_PORT},
         ],
         # Once it is registered with the node's agent, and so with the control plane.
         "readinessProbe": {
@@ -175,6 +177,9 @@ def _flags(
         ("--ip", "$(POD_IP)"),
         ("--listen", f"0.0.0.0:{ATUNNEL_PORT}"),
         ("--stats-listen", f"0.0.0.0:{STATS_PORT}"),
+        # For the control plane, which knows who may look.
+        ("--denials-listen", f"0.0.0.0:{DENIALS_PORT}"),
+        ("--denials-reader", API_ID),
         ("--sandbox", spec.sandbox_class),
         ("--slots", spec.slots),
         ("--cpu-milli", _capacity(spec, "cpu", 1000)),

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from atenet.address import Address
 from atenet.denials.server import PATH
 from atenet.errors import AteError
 
@@ -46,13 +47,18 @@ class Denial:
 
 
 def fetch_denials(
-    address: str, server_name: str, actor: str, context: ssl.SSLContext
+    address: str,
+    server_name: str,
+    actor: str,
+    context: ssl.SSLContext,
+    *,
+    seconds: float = _LIMIT_SECONDS,
 ) -> list[Denial]:
     """Newest first. `context`: with our certificate, and what the process's must chain to. Raises AteError."""
-    host, _, port = address.rpartition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=_LIMIT_SECONDS)
+    host, port = Address.parse(address).host, Address.parse(address).port
+    connection = http.client.HTTPConnection(host, port, timeout=seconds)
     try:
-        plain = socket.create_connection((host, int(port)), _LIMIT_SECONDS)
+        plain = socket.create_connection((host, port), seconds)
         connection.sock = context.wrap_socket(plain, server_hostname=server_name)
         connection.request("GET", f"{PATH}?{urlencode({'actor': actor})}")
         answer = connection.getresponse()

@@ -16,6 +16,7 @@ from atenet.errors import AteError
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
+from atenet.proto import egresssupport_pb2 as egress_pb
 from atenet.proto import routersupport_pb2 as support_pb
 from atenet.rpc import mtls_channel
 from grpc_health.v1 import health_pb2
@@ -39,6 +40,7 @@ _READS = {
     *("ListActors", "GetActorEgressPolicy", "GetWorker", "ListWorkers"),
     *("ListWorkerActorAssignments", "ServerReflectionInfo"),
 }
+_LOOKS = {"ListActorEgressDenials"}
 _EDITS = {
     *("CreateActorTemplate", "DeleteActorTemplate", "CreateActor", "UpdateActor", "DeleteActor"),
     *("ResumeActor", "SuspendActor", "PauseActor", "RevertActor", "CreateActorEgressPolicy"),
@@ -48,9 +50,9 @@ _WORKERS = {"CreateWorker", "UpdateWorker", "DeleteWorker", "DrainWorker"}
 _MINT = {"MintActorJWT", "MintActorCertificate"}
 # Said a second time, so that a slip in the product's table does not prove itself.
 _MAY: dict[Role, set[str]] = {
-    Role.OWNER: _READS | _EDITS | _WORKERS | {"CreateAtespace", "DeleteAtespace"},
-    Role.EDITOR: _READS | _EDITS,
-    Role.VIEWER: _READS,
+    Role.OWNER: _READS | _EDITS | _WORKERS | _LOOKS | {"CreateAtespace", "DeleteAtespace"},
+    Role.EDITOR: _READS | _EDITS | _LOOKS,
+    Role.VIEWER: _READS | _LOOKS,
     Role.INGRESS_ROUTER: {"ResumeActor", "ListActors", "Locate"},
     Role.EGRESS_GATEWAY: {"GetActor", "GetActorEgressPolicy"} | _MINT,
     Role.ATELET: {
@@ -63,7 +65,7 @@ _MAY: dict[Role, set[str]] = {
 
 def _methods() -> Iterator[tuple[str, Any]]:
     """Every method that the server serves: its path and its descriptor."""
-    for file in (pb, support_pb, health_pb2, reflection_pb2):
+    for file in (pb, support_pb, egress_pb, health_pb2, reflection_pb2):
         for service in file.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
                 yield f"/{service.full_name}/{method.name}", method

@@ -230,6 +230,7 @@ def test_names_in_certificates_are_those_of_services(
     names = {
         f"{each['metadata']['name']}.{each['metadata']['namespace']}.svc"
         for each in of_kind(objects, "Service")
+        if each["spec"].get("clusterIP") != "None"  # asked for addresses alone
     }
     assert names == {
         spiffe.API_SERVER_NAME,
@@ -357,6 +358,7 @@ def test_worker_pods_are_those_that_policies_and_directories_are_for() -> None:
     assert worker_pod.SELECTOR == names.WORKER
     assert names.WORKER_PORT == worker_pod.ATUNNEL_PORT
     assert names.WORKER_STATS == worker_pod.STATS_PORT
+    assert names.WORKER_DENIALS == worker_pod.DENIALS_PORT
     assert (atelet.NODE_STATE, atelet.NODE_RUN) == (worker_pod.NODE_STATE, worker_pod.NODE_RUN)
 
 

@@ -15,6 +15,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from atenet.ateapi import audit, records, tracing
 from atenet.ateapi.callers import Access, Caller
+from atenet.ateapi.denials import Denials
 from atenet.ateapi.failure import CallError
 from atenet.ateapi.metrics import Metrics
 from atenet.ateapi.mint import CertificateMint, TokenMint
@@ -25,10 +26,16 @@ from atenet.ateapi.watch import Watch
 from atenet.ateapi.workflows import Context as WorkflowContext
 from atenet.ateapi.workflows import Operations
 from atenet.proto import ateapi_pb2 as pb
+from atenet.proto import egresssupport_pb2 as egress_pb
 
-__all__ = ["Api", "Handler", "generic_handlers"]
+__all__ = ["BUILT", "Api", "Handler", "generic_handlers"]
 
 _log = logging.getLogger(__name__)
+# The contract's, and what people are told beside it.
+BUILT: tuple[ServiceDescriptor, ...] = (
+    *pb.DESCRIPTOR.services_by_name.values(),
+    *egress_pb.DESCRIPTOR.services_by_name.values(),
+)
 _REFUSALS = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -47,6 +54,7 @@ class Api:
     clock: records.Clock
     certificates: CertificateMint | None = None
     tokens: TokenMint | None = None
+    denials: Denials | None = None
     tracing: Tracing = field(default_factory=Tracing)
     default_sandbox: str = "process"
 
@@ -58,10 +66,10 @@ Handler = Callable[[Api, Any], Awaitable[Any]]
 def generic_handlers(
     api: Api, handlers: dict[str, dict[str, Handler]]
 ) -> list[grpc.GenericRpcHandler[Any, Any]]:
-    """All methods of the contract, by service name and method; those without a handler answer
+    """All methods of these services, by service name and method; those without a handler answer
     Unimplemented."""
     made = []
-    for service in pb.DESCRIPTOR.services_by_name.values():
+    for service in BUILT:
         known = handlers.get(service.name, {})
         methods = {m.name: _method(api, service, m, known.get(m.name)) for m in service.methods}
         unknown = set(known) - set(methods)

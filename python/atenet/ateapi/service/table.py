@@ -9,6 +9,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from atenet.ateapi.service import (
     actors,
     atespaces,
+    denials,
     minting,
     nodes,
     policies,
@@ -16,9 +17,8 @@ from atenet.ateapi.service import (
     templates,
     workers,
 )
-from atenet.ateapi.service.dispatch import Api, Handler, generic_handlers
+from atenet.ateapi.service.dispatch import BUILT, Api, Handler, generic_handlers
 from atenet.ateapi.service.introspection import Health, Reflection
-from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["HANDLERS", "SERVICES", "add_services"]
 
@@ -36,9 +36,10 @@ HANDLERS: dict[str, dict[str, Handler]] = {
         **minting.NODE_HANDLERS,
         **policies.NODE_HANDLERS,
     },
+    "EgressSupport": denials.HANDLERS,
 }
 
-SERVICES = tuple(s.full_name for s in pb.DESCRIPTOR.services_by_name.values())
+SERVICES = tuple(service.full_name for service in BUILT)
 
 
 def add_services(server: grpc.aio.Server, api: Api) -> Health:

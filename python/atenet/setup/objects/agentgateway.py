@@ -9,6 +9,7 @@ from atenet.setup.config import Config
 from atenet.setup.objects import volumes
 from atenet.setup.objects.agentgateway_files import egress_file, router_file
 from atenet.setup.objects.containers import container, flags, http_probe, mount
+from atenet.setup.objects.denials import denials_flags
 from atenet.setup.objects.names import IDENTITY, SERVING, TRUST, Component, Object, Port, metadata
 from atenet.setup.objects.workloads import grace, pod_template
 
@@ -26,6 +27,7 @@ def process_flags(config: Config, component: Component) -> list[str]:
             "--file": f"{_DIRECTORY}/{FILE}",
             "--egress-allow-cidr": config.egress_allow_cidr if egress else None,
             "--egress-name-server": config.egress_name_server if egress else None,
+            **(denials_flags() if egress else {}),
         }
     )
 
@@ -57,7 +59,7 @@ def egress_template(config: Config, *, pod_certificates: bool) -> Object:
     return _template(
         config,
         Component.EGRESS,
-        {"tunnels": Port.TUNNELS},
+        {"tunnels": Port.TUNNELS, "denials": Port.DENIALS},
         config.egress_drain,
         pod_certificates,
         volumes_more=[volumes.authority("interception")],

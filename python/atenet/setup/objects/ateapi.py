@@ -6,7 +6,17 @@ from atenet.setup.config import Config
 from atenet.setup.config_parts import Resources
 from atenet.setup.objects import volumes
 from atenet.setup.objects.containers import container, flags, http_probe, mount, tcp_probe
-from atenet.setup.objects.names import IDENTITY, SERVING, TRUST, Component, Object, Port
+from atenet.setup.objects.names import (
+    EGRESS_EACH,
+    IDENTITY,
+    NAMESPACE,
+    SERVING,
+    TRUST,
+    WORKER_DENIALS,
+    Component,
+    Object,
+    Port,
+)
 from atenet.setup.objects.object_store import object_store_env
 from atenet.setup.objects.workloads import (
     deployment,
@@ -56,6 +66,9 @@ def serve_flags(config: Config) -> list[str]:
             "--token-audience": people and people.audiences,
             "--token-role-claim": people and people.role_claim,
             "--token-role": people and people.roles,
+            "--egress-denials": f"{EGRESS_EACH}.{NAMESPACE}.svc:{Port.DENIALS}",
+            "--egress-denials-roots": volumes.trust_file("service-dns"),
+            "--worker-denials-port": WORKER_DENIALS,
             "--otlp-collector-address": config.otlp_collector,
             "--drain-timeout": f"{_DRAIN_SECONDS}s",
             "--log-level": config.log_level,

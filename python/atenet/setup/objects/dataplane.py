@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from atenet.setup.config import Config
 from atenet.setup.objects import agentgateway, egress_envoy, router_envoy
-from atenet.setup.objects.names import Component, Object, Port
+from atenet.setup.objects.names import EGRESS_EACH, Component, Object, Port
 from atenet.setup.objects.workloads import deployment, disruption_budget, service, service_account
 
 __all__ = ["dataplane"]
@@ -29,7 +29,7 @@ def dataplane(config: Config, *, pod_certificates: bool) -> list[Object]:
             deployment(component, replicas, template(config, pod_certificates=pod_certificates)),
             disruption_budget(component),
         ]
-    return [*objects, _router_service(config), _egress_service()]
+    return [*objects, _router_service(config), _egress_service(), _egress_each()]
 
 
 def _router_service(config: Config) -> Object:
@@ -39,6 +39,17 @@ def _router_service(config: Config) -> Object:
     if config.router_service_annotations:
         made["metadata"]["annotations"] = config.router_service_annotations
     return made
+
+
+def _egress_each() -> Object:
+    """For ateapi, which asks each of them what it denied; one that drains knows it still."""
+    return service(
+        Component.EGRESS,
+        EGRESS_EACH,
+        {"denials": (Port.DENIALS, Port.DENIALS)},
+        clusterIP="None",
+        publishNotReadyAddresses=True,
+    )
 
 
 def _egress_service() -> Object:

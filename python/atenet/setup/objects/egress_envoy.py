@@ -5,6 +5,7 @@ from __future__ import annotations
 from atenet.setup.config import Config
 from atenet.setup.objects import envoy, volumes
 from atenet.setup.objects.containers import container, flags, http_probe, mount
+from atenet.setup.objects.denials import denials_flags
 from atenet.setup.objects.names import IDENTITY, SERVING, TRUST, Component, Object, Port
 from atenet.setup.objects.workloads import grace, pod_template
 
@@ -33,6 +34,7 @@ def egress_flags(config: Config) -> list[str]:
             and (provider.server_name or provider.host),
             "--egress-allow-cidr": config.egress_allow_cidr,
             "--egress-name-server": config.egress_name_server,
+            **denials_flags(),
             "--port-tunnels": Port.TUNNELS,
             "--port-xds": Port.XDS,
             "--envoy-admin-address": f"127.0.0.1:{Port.ENVOY_ADMIN}",
@@ -76,7 +78,7 @@ def template(config: Config, *, pod_certificates: bool) -> Object:
                 args=given,
                 resources=config.resources.egress,
                 mounts=[*files, *envoy.shared()],
-                ports={"pages": Port.ROUTER_PAGES},
+                ports={"pages": Port.ROUTER_PAGES, "denials": Port.DENIALS},
                 readinessProbe=http_probe(Port.ROUTER_PAGES, "/readyz"),
                 livenessProbe=http_probe(Port.ROUTER_PAGES, "/healthz", period=10),
             ),

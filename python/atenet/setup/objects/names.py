@@ -9,6 +9,7 @@ from atenet.setup.config import NAMESPACE
 
 __all__ = [
     "ACCOUNT",
+    "EGRESS_EACH",
     "IDENTITY",
     "MANAGED",
     "NAMESPACE",
@@ -16,6 +17,7 @@ __all__ = [
     "TRUST",
     "TRUSTED_NAMESPACE",
     "WORKER",
+    "WORKER_DENIALS",
     "WORKER_NAMESPACE",
     "WORKER_PORT",
     "WORKER_STATS",
@@ -37,8 +39,11 @@ WORKER_NAMESPACE = {"ate.dev/workers": "true"}
 # ate-controller keeps a copy of the trust bundles there.
 TRUSTED_NAMESPACE = {"ate.dev/trust": "true"}
 WORKER = {"app.kubernetes.io/name": "ateworker", "app.kubernetes.io/part-of": "atenet"}
-# atunnel, and /metrics.
-WORKER_PORT, WORKER_STATS = 8443, 7457
+# atunnel, /metrics, and recent denials.
+WORKER_PORT, WORKER_STATS, WORKER_DENIALS = 8443, 7457, 7448
+
+# A name that all egress gateways answer to, each by its own address.
+EGRESS_EACH = "atenet-egress-each"
 
 # Whom containers run as, but for those on the nodes. Envoy, its router and sdsmint share sockets and so this account.
 ACCOUNT = 65532
@@ -70,6 +75,7 @@ class Port:
     CONTROLLER_STATS = 7455
     ATELET = 7444
     CREDENTIALS = 7447
+    DENIALS = 7448
     HTTPS, CONNECT_TLS, HTTP, CONNECT = 8443, 8444, 8080, 8081
     TUNNELS = 8443
     # atenet router beside Envoy: pages; agentgateway: pages, readiness; sdsmint: pages.

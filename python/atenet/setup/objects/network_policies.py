@@ -9,6 +9,7 @@ from atenet.setup.config import Config
 from atenet.setup.objects.names import (
     NAMESPACE,
     WORKER,
+    WORKER_DENIALS,
     WORKER_PORT,
     WORKER_STATS,
     Component,
@@ -112,6 +113,8 @@ def _ateapi(config: Config) -> Object:
     came_from += [from_peers([], Port.TOKENS)] if config.people else []
     to = [
         to_peers([pods(Component.ATELET)], Port.ATELET),
+        to_peers([pods(Component.EGRESS)], Port.DENIALS),
+        to_peers([workers_anywhere()], WORKER_DENIALS),
         to_peers(blocks(config.database_cidr), config.database_port),
         *_object_store(config),
         *([to_peers(blocks(_ANYWHERE), port_of(config.people.issuer))] if config.people else []),
@@ -143,7 +146,11 @@ def _router(config: Config) -> Object:
 
 def _egress(config: Config) -> Object:
     stats = (Port.ROUTER_PAGES, Port.SDSMINT_PAGES) if config.envoy else (Port.STATS,)
-    came_from = [from_peers([workers_anywhere()], Port.TUNNELS), *_metrics(config, *stats)]
+    came_from = [
+        from_peers([workers_anywhere()], Port.TUNNELS),
+        from_peers([pods(Component.API)], Port.DENIALS),
+        *_metrics(config, *stats),
+    ]
     origins: list[Peer] = [
         {"ipBlock": {"cidr": cidr, "except": private}} for cidr, private in _PRIVATE.items()
     ]
@@ -185,6 +192,7 @@ def _workers(config: Config, namespace: str) -> Object:
         namespace=namespace,
         came_from=[
             from_peers([pods_elsewhere(Component.ROUTER)], WORKER_PORT),
+            from_peers([pods_elsewhere(Component.API)], WORKER_DENIALS),
             *_metrics(config, WORKER_STATS),
         ],
         to=[to_peers([pods_elsewhere(Component.EGRESS)], Port.TUNNELS), *_dns(config)],

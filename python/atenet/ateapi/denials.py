@@ -1,0 +1,133 @@
+"""Whom the control plane asks for recent denials: every egress gateway behind one name, and every worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from atenet.address import Address
+from atenet.client.request import ClientTls
+from atenet.denials.client import Denial, fetch_denials
+from atenet.denials.merged import merged
+from atenet.errors import AteError
+from atenet.identity.spiffe import EGRESS_SERVER_NAME, pod_dns_name, pod_id
+from atenet.proto import ateapi_pb2 as pb
+
+__all__ = ["DenialSources", "Denials", "Found"]
+
+_log = logging.getLogger(__name__)
+
+# One that hangs holds nobody up for long, and all together not longer than a person waits.
+_ONE_SECONDS, _ALL_SECONDS = 3.0, 20.0
+_AT_A_TIME = 32
+# Far below what fits into one answer.
+_MOST = 1000
+
+
+@dataclass(frozen=True)
+class DenialSources:
+    """`gateways`: a name of all of them; `roots`: of their certificates; `worker_port`: None, workers are not asked."""
+
+    gateways: Address
+    roots: Path
+    credential: Path
+    worker_port: int | None
+    worker_roots: Path
+
+
+@dataclass(frozen=True)
+class Found:
+    """`unanswered`: who is missing in it."""
+
+    denials: list[Denial]
+    unanswered: list[str]
+
+
+@dataclass(frozen=True)
+class _Source:
+    name: str
+    address: str
+    server_name: str
+    context: ssl.SSLContext
+
+
+class Denials:
+    """Asks on threads of its own: nothing else waits for a gateway that hangs."""
+
+    def __init__(self, sources: DenialSources) -> None:
+        self._sources = sources
+        self._threads = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="denials")
+
+    async def of(self, actor: str, workers: Iterable[pb.Worker]) -> Found:
+        """`actor`: `<atespace>/<name>`. Raises AteError: our own certificate is of no use."""
+        gateways, unanswered = await self._gateways()
+        asked = [*gateways, *self._workers(workers)]
+        loop = asyncio.get_running_loop()
+        calls = {
+            loop.run_in_executor(self._threads, _ask, source, actor): source for source in asked
+        }
+        done, late = await asyncio.wait(calls, timeout=_ALL_SECONDS) if calls else (set(), set())
+        found: list[Denial] = []
+        for call in done:
+            error = call.exception()
+            if error is None:
+                found += call.result()
+            else:
+                said = {"source": calls[call].name, "error": str(error)}
+                _log.warning("denials not told", extra=said)
+                unanswered.append(calls[call].name)
+        for call in late:
+            call.cancel()
+            unanswered.append(calls[call].name)
+        return Found(merged(found, most=_MOST), sorted(unanswered))
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _gateways(self) -> tuple[list[_Source], list[str]]:
+        host, port = self._sources.gateways.host, self._sources.gateways.port
+        try:
+            answers = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            )
+        except OSError as error:
+            _log.warning("no egress gateway found", extra={"name": host, "error": str(error)})
+            return [], [f"egress gateways ({host})"]
+        ips = sorted({str(address[0]) for *_, address in answers})
+        context = self._context(self._sources.roots)
+        found = [
+            _Source(f"egress gateway {ip}", str(Address(ip, port)), EGRESS_SERVER_NAME, context)
+            for ip in ips
+        ]
+        return found, []
+
+    def _workers(self, workers: Iterable[pb.Worker]) -> Iterable[_Source]:
+        port = self._sources.worker_port
+        if port is None:
+            return
+        context = self._context(self._sources.worker_roots)
+        for worker in workers:
+            if worker.ips:
+                spiffe_id = worker.spiffe_id or pod_id(worker.worker_namespace, worker.worker_pool)
+                address = str(Address(worker.ips[0], port))
+                name = f"worker {worker.metadata.name}"
+                yield _Source(name, address, pod_dns_name(spiffe_id), context)
+
+    def _context(self, roots: Path) -> ssl.SSLContext:
+        # Read anew each time: certificates live for hours.
+        return ClientTls(roots=roots, credential=self._sources.credential).context()
+
+
+def _ask(source: _Source, actor: str) -> list[Denial]:
+    try:
+        return fetch_denials(
+            source.address, source.server_name, actor, source.context, seconds=_ONE_SECONDS
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise AteError(f"{source.address} answered what is no list of denials") from error
