@@ -166,7 +166,10 @@ def _say_counts(counted: Counter[str], how: str, began: float) -> None:
 @cluster_options
 @output_option
 def status(cluster: Cluster, output: str) -> int:
-    """Show what runs and what stands in its way. Exit code 1: not all of it runs."""
+    """Show what runs and what stands in its way. Exit code 1: not all of it runs.
+
+    It also warns of authorities that have been signing for long, or will not for much longer.
+    """
     from atenet.setup.api import Api
     from atenet.setup.showing import standing
 
@@ -180,6 +183,9 @@ def status(cluster: Cluster, output: str) -> int:
         click.echo(f"problem: {problem}", err=True)
         if problem.hint:
             click.echo(f"hint: {problem.hint}", err=True)
+    for each in found.authorities:
+        click.echo(f"{'problem' if each.over else 'warning'}: {each}", err=True)
+        click.echo(f"hint: {each.hint}", err=True)
     return ExitCode.DONE if found.healthy else ExitCode.FAILED
 
 
