@@ -123,13 +123,19 @@ class KubePod:
     async def _probed(self, container: Object, kind: str) -> None:
         ends = time.monotonic() + _START_SECONDS
         running = self.containers[container["name"]]
-        while not await self.passes(container[kind]):
+        while not await self.passes(container, kind):
             assert running.process.returncode is None, f"{running.name} ended: {running.log}"
             assert time.monotonic() < ends, f"{running.name} is not ready: {running.log}"
             await asyncio.sleep(0.05)
 
-    async def passes(self, probe: Object) -> bool:
+    async def passes(self, container: Object, kind: str = "readinessProbe") -> bool:
         """What kubelet would find."""
+        probe = container[kind]
+        if "exec" in probe:
+            inside = str(self.containers[container["name"]].process.pid)
+            words = ["nsenter", "--target", inside, "--mount", "--root", *probe["exec"]["command"]]
+            ran = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.DEVNULL)
+            return await ran.wait() == 0
         if "httpGet" in probe:
             return await self.get(probe["httpGet"]["port"], probe["httpGet"]["path"]) == 200
         try:
@@ -140,7 +146,7 @@ class KubePod:
 
     async def ready(self) -> bool:
         """Whether its Services would send it anything."""
-        return all([await self.passes(each["readinessProbe"]) for each in self.spec["containers"]])
+        return all([await self.passes(each) for each in self.spec["containers"]])
 
     async def terminate(self) -> dict[str, int]:
         """As kubelet does it: each container's hook, then SIGTERM, and SIGKILL when the grace is over. Exit codes."""

@@ -19,6 +19,7 @@ __all__ = ["atenet", "main"]
 # A process holds no other one's code in memory: name -> (module, its click object).
 _ELSEWHERE = {
     "credentials": ("atenet.cli.credentials", "credentials"),
+    "purge-node": ("atenet.cli.purge_node", "purge_node"),
     "router": ("atenet.cli.router", "router"),
     "sdsmint": ("atenet.cli.sdsmint", "sdsmint"),
 }

@@ -7,23 +7,19 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from atenet.cli.failure import ExitCode
 from atenet.cli.output import output_option, show
-from atenet.errors import AteError
 from atenet.flags import seconds
 from atenet.setup.cluster import Cluster, cluster_options
 from atenet.setup.config import Config
 from atenet.setup.flags import config_options
 from atenet.setup.sources import config_from, read_values
 
-if TYPE_CHECKING:
-    from atenet.setup.removing import Remains
-
-__all__ = ["install", "status", "uninstall", "upgrade"]
+__all__ = ["install", "status", "upgrade"]
 
 _Command = Callable[..., None]
 
@@ -187,39 +183,3 @@ def status(cluster: Cluster, output: str) -> int:
         click.echo(f"{'problem' if each.over else 'warning'}: {each}", err=True)
         click.echo(f"hint: {each.hint}", err=True)
     return ExitCode.DONE if found.healthy else ExitCode.FAILED
-
-
-@click.command()
-@cluster_options
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option(
-    "--timeout",
-    type=seconds,
-    default=120.0,
-    show_default="2m",
-    help="How long worker pools may take to put their actors to sleep.",
-)
-def uninstall(cluster: Cluster, yes: bool, timeout: float) -> None:
-    """Remove everything.
-
-    Workers' actors are put to sleep first. Sleeping actors stay where they are kept, the database and the bucket;
-    with the authorities' keys gone, credentials that were issued are of no use afterwards.
-    """
-    from atenet.setup.api import Api
-    from atenet.setup.removing import remains, remove
-
-    with Api.to(cluster) as api:
-        if not remains(api).anything:
-            click.echo("nothing of atenet is there")
-            return
-        if not yes:
-            _ask(remains(api), cluster.server)
-        click.echo(f"{remove(api, _say, timeout=timeout)} removed")
-
-
-def _ask(found: Remains, server: str) -> None:
-    """Raises AteError: nothing is to be removed."""
-    for each in (*found.pools, *found.keys):
-        click.echo(f"will be removed: {each}", err=True)
-    if not click.confirm(f"Remove atenet from {server}?", err=True):
-        raise AteError("nothing was removed", hint="--yes does not ask")

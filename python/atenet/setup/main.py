@@ -27,7 +27,7 @@ COMMANDS = {
         "rotate_ca",
         "Rotate a certificate authority while everything runs.",
     ),
-    "uninstall": ("atenet.setup.commands", "uninstall", "Remove everything."),
+    "uninstall": ("atenet.setup.uninstall", "uninstall", "Remove everything."),
 }
 
 

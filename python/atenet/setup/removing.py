@@ -12,9 +12,10 @@ from atenet.setup.installing import MARK, present
 from atenet.setup.inventory import INVENTORY, Inventory
 from atenet.setup.kinds import KINDS, Reference, reference
 from atenet.setup.objects.names import Object
+from atenet.setup.purging import check_purge, purge_nodes
 from atenet.setup.waiting import gone
 
-__all__ = ["Remains", "remains", "remove"]
+__all__ = ["Remains", "Removed", "remains", "remove"]
 
 Say = Callable[[str], None]
 # Whatever controllers made carries it too: authorities, certificates, trust bundles, Worker Pods.
@@ -38,6 +39,14 @@ class Remains:
         return bool(self.installed or self.pools or self.keys)
 
 
+@dataclass(frozen=True)
+class Removed:
+    """How many objects; `unpurged`: nodes that were to be emptied and were not."""
+
+    count: int
+    unpurged: tuple[str, ...] = ()
+
+
 def remains(api: Api) -> Remains:
     """Raises AteError."""
     found = inventories.read(api)
@@ -53,9 +62,14 @@ def remains(api: Api) -> Remains:
     return Remains(found is not None or bool(present(api)), tuple(pools), tuple(keys))
 
 
-def remove(api: Api, say: Say, *, timeout: float = _POOL_SECONDS) -> int:
-    """How many objects were removed. Raises AteError: something does not go."""
-    found = inventories.read(api) or Inventory()
+def remove(
+    api: Api, say: Say, *, timeout: float = _POOL_SECONDS, purge_seconds: float | None = None
+) -> Removed:
+    """`purge_seconds`: how long emptying the nodes may take; None: they stay as they are. Raises AteError:
+    something does not go."""
+    found = inventories.read(api)
+    config = None if purge_seconds is None else check_purge(found)
+    found = found or Inventory()
     count = _remove_pools(api, say, timeout)
     ours = _in_order(found.objects | set(present(api)) | set(_parts(api)))
     namespaces = [which for which in ours if which.kind == "Namespace"]
@@ -68,10 +82,13 @@ def remove(api: Api, say: Say, *, timeout: float = _POOL_SECONDS) -> int:
         # What is in a namespace that goes, goes with it.
         if which.kind != "Namespace" and which != INVENTORY and which.namespace not in vanishing:
             _must_go(api, which, say)
+    unpurged: list[str] = []
+    if config is not None and purge_seconds is not None:
+        unpurged = purge_nodes(api, config, say, timeout=purge_seconds)
     # Last of all, and the record with them: an uninstall that was interrupted finds it and goes on.
     count += _remove_namespaces(api, namespaces, ours_alone, say)
     count += api.delete(INVENTORY)
-    return count
+    return Removed(count, tuple(unpurged))
 
 
 def _remove_pools(api: Api, say: Say, timeout: float) -> int:

@@ -12,6 +12,7 @@ import click
 import pytest
 from atenet import daemon
 from atenet.cli.failure import run
+from atenet.setup.objects.purge import purge
 from click.testing import CliRunner
 
 from tests.unit.setup.rendered import FULL, OWN, Object, config, containers, of_kind, rendered
@@ -36,6 +37,8 @@ def cases() -> Iterator[Any]:
                     if container["command"] != ["envoy"]:
                         label = f"{dataplane}-{'certificates' if certificates else 'secrets'}-{what}-{name}"
                         yield pytest.param(container, objects, id=label)
+    (purging,) = purge(config(**FULL))["spec"]["template"]["spec"]["containers"]
+    yield pytest.param(purging, [], id="ate-purge/purge")
 
 
 def words(container: Object) -> list[str]:
