@@ -16,8 +16,10 @@ AUTHORITIES = ("pod-identity", "service-dns", "actor-identity", "interception")
 class KubeFiles:
     """The authorities of one cluster; `volumes` makes directories for a pod."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, node: str = "node-1") -> None:
+        """`node`: that agents are on."""
         self._directory = directory
+        self.node = node
         self.authorities = {name: Authority.create(name) for name in AUTHORITIES}
 
     def bundle(self, authority: str, *, uri: str | None = None, dns: tuple[str, ...] = ()) -> bytes:
@@ -47,7 +49,9 @@ class KubeFiles:
         name = volume["name"]
         if name == "identity" and "emptyDir" not in volume:
             uri = spiffe.pod_id("ate-system", account)
-            dns = (spiffe.pod_dns_name(uri),)
+            dns: tuple[str, ...] = (spiffe.pod_dns_name(uri),)
+            if uri == spiffe.ATELET_ID:
+                dns += (spiffe.node_dns_name(uri, self.node),)
             return {"credential-bundle.pem": self.bundle("pod-identity", uri=uri, dns=dns)}
         if name == "serving":
             service = "api" if account == "ate-api-server" else account

@@ -19,7 +19,7 @@ from typing import Any
 from atenet._engine import socket_in_netns
 from atenet.router.binary import find_envoy
 
-from tests.support.kube_way import Address, KubeWays
+from tests.support.kube_way import Address, KubeWays, Target
 
 Object = dict[str, Any]
 
@@ -51,13 +51,15 @@ class KubePod:
         files: Mapping[str, Path],
         directory: Path,
         hosts: Mapping[str, str],
-        ways: Mapping[Address, Address],
+        ways: Mapping[Address, Target],
+        env: Mapping[str, str],
     ) -> None:
         self.spec = spec
         self._files = files
         self.directory = directory
         self._hosts = hosts
         self._ways_out = ways
+        self._env = env
         self._ways = KubeWays()
         self._network: asyncio.subprocess.Process
         self.containers: dict[str, PodProcess] = {}
@@ -188,7 +190,8 @@ class KubePod:
         root.mkdir()
         script = self.directory / f"{name}.sh"
         variables = {
-            each["name"]: each["value"] for each in container.get("env", []) if "value" in each
+            each["name"]: each["value"] if "value" in each else self._env[each["name"]]
+            for each in container.get("env", [])
         }
         words = [
             re.sub(r"\$\((\w+)\)", lambda m: variables.get(m[1], m[0]), each) for each in command
@@ -277,14 +280,15 @@ async def running(
     files: Mapping[str, Path],
     directory: Path,
     hosts: Mapping[str, str] | None = None,
-    ways: Mapping[Address, Address] | None = None,
+    ways: Mapping[Address, Target] | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[KubePod]:
     """`spec`: a pod's; `files`: what is in its volumes, by their names; the others are empty. Needs root.
 
-    `ways`: addresses inside that lead to others on this machine.
+    `ways`: addresses inside that lead to others on this machine. `env`: variables that the cluster would look up.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    pod = KubePod(spec, files, directory, hosts or {}, ways or {})
+    pod = KubePod(spec, files, directory, hosts or {}, ways or {}, env or {})
     try:
         await pod.start()
         yield pod
