@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import containerd
 import kubernetes
 import runsc
 import toolchain
@@ -52,6 +53,14 @@ BENCH_COMMANDS = {
     "haproxy": "haproxy",
     "nginx": "nginx-light",
     "wrk": "wrk",
+}
+# What a node is made of besides what is built; only `make node` wants them.
+NODE_COMMANDS = {
+    **{name: TEST_COMMANDS[name] for name in ("etcd", "initdb")},
+    "/usr/lib/cni/ptp": "containernetworking-plugins",
+    "mmdebstrap": "mmdebstrap",
+    "runc": "runc",
+    "strip": "binutils",
 }
 # These packages start a server when they are installed; tests and measures want the program alone.
 TEST_SERVICES = ("etcd",)
@@ -227,6 +236,17 @@ def test() -> None:
     need_kubernetes()
 
 
+def node() -> None:
+    """A real node: kubelet, kube-proxy and containerd, and the control plane that it belongs to."""
+    system_without_services({**COMMANDS, **NODE_COMMANDS}, TEST_SERVICES)
+    need_kubernetes()
+    try:
+        kubernetes.ensure_node()
+        containerd.ensure()
+    except (kubernetes.KubernetesError, containerd.ContainerdError) as error:
+        raise SetupError(str(error)) from error
+
+
 def system_without_services(commands: dict[str, str], services: Sequence[str]) -> None:
     """The same, and services that only now came are not left running."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
@@ -270,6 +290,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "runsc": need_runsc,
     "kubernetes": need_kubernetes,
     "test": test,
+    "node": node,
     "bench": bench,
 }
 

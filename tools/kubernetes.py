@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Builds Kubernetes' control plane, which tests run, into a cache outside the tree: `tools/kubernetes.py`.
 
+`tools/kubernetes.py node` builds what a node runs besides, kubelet and kube-proxy; `make node` wants it.
+
 Standard library only. Which Kubernetes is pinned by tools/kubernetes/go.mod, and every module it is
 made from by go.sum beside it. One program is all three of its processes, by its own name or by its
 first argument: they share most of their code, which is then linked once.
@@ -44,17 +46,30 @@ def program() -> Path:
     return Path(base) / "atenet" / "kubernetes" / pinned() / "kube"
 
 
+def node_program() -> Path:
+    """Where kubelet and kube-proxy are, as one program."""
+    return program().with_name("kube-node")
+
+
 def ensure() -> Path:
     """The program, built if it is not there yet. Raises KubernetesError."""
-    target = program()
+    return _ensure(program(), ".")
+
+
+def ensure_node() -> Path:
+    """The same for a node's."""
+    return _ensure(node_program(), "./node")
+
+
+def _ensure(target: Path, package: str) -> Path:
     if target.exists():
         return target
     go = golang.find_go()
     if go is None:
         raise KubernetesError(f"there is no Go to build Kubernetes with\n{ADVICE}")
-    print(f"==> kubernetes: building {pinned()} (some minutes, once)", flush=True)
+    print(f"==> kubernetes: building {target.name} {pinned()} (some minutes, once)", flush=True)
     try:
-        return golang.build(go, MODULE, ".", target, *LEAN)
+        return golang.build(go, MODULE, package, target, *LEAN)
     except golang.GoError as error:
         raise KubernetesError(
             f"Kubernetes could not be built; the words are above\n{ADVICE}"
@@ -63,7 +78,7 @@ def ensure() -> Path:
 
 def main() -> int:
     try:
-        print(ensure())
+        print(ensure_node() if sys.argv[1:] == ["node"] else ensure())
     except KubernetesError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -14,7 +14,8 @@ from tests.unit.tools.conftest import TOOLS
 def test_it_needs_nothing_but_the_standard_library() -> None:
     located = "../python/atenet/gvisor/locate.py"
     for script in (
-        *("bootstrap.py", "golang.py", "kubernetes.py", "runsc.py", "toolchain.py", "lint.py"),
+        *("bootstrap.py", "containerd.py", "golang.py", "kubernetes.py", "runsc.py"),
+        *("toolchain.py", "lint.py"),
         located,
     ):
         tree = ast.parse((TOOLS / script).read_text())
@@ -29,7 +30,7 @@ def test_it_needs_nothing_but_the_standard_library() -> None:
                 else []
             )
         }
-        ours = {"golang", "kubernetes", "locate", "runsc", "toolchain"}
+        ours = {"containerd", "golang", "kubernetes", "locate", "runsc", "toolchain"}
         assert roots <= {*sys.stdlib_module_names, *ours}, script
 
 

@@ -44,3 +44,16 @@ def test_what_was_built_is_used_again(
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     assert kubernetes.ensure() == built
     assert built.parent.name == kubernetes.pinned()
+
+
+def test_a_nodes_programs_are_built_apart_from_the_control_planes(
+    kubernetes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(kubernetes.golang, "find_go", lambda: "go")
+    monkeypatch.setattr(
+        kubernetes.golang, "build", lambda go, module, package, target, *flags: (package, target)
+    )
+    assert kubernetes.ensure() == (".", kubernetes.program())
+    assert kubernetes.ensure_node() == ("./node", kubernetes.node_program())
+    assert (TOOLS / "kubernetes" / "node" / "main.go").exists()
