@@ -8,7 +8,7 @@ CARGO  := $(PYTHON) tools/toolchain.py
 RUST   := -p atenet-engine -p atenet-net
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test lint fmt proto docs bench runsc images setup
+.PHONY: help demo up down test node lint fmt proto docs bench runsc images setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test: ## set up and run every test: cargo test, then pytest
 	@$(CARGO) test --release -q $(RUST)
 	@echo "==> pytest"
 	@.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+
+node: ## a real Kubernetes node (kubelet, containerd) in namespaces of its own, and the whole path on it; root; minutes of building, once
+	@$(SETUP) system venv engine node
+	@.venv/bin/python -m tests.real_node $(NODE_ARGS)
 
 lint: ## formats, lints and types: ruff, mypy, stubtest, cargo fmt, clippy
 	@$(SETUP) system venv engine

@@ -58,17 +58,21 @@ def kube_program() -> Path:
 
 @dataclass
 class KubeCluster:
-    """`features`: feature gates that differ from the version's own. `flags`: the API server's, besides."""
+    """`features`: feature gates that differ from the version's own. `flags`: the API server's, besides.
+    `address`: where it serves; without one on loopback, and then no pod could reach it."""
 
     directory: Path
     features: Mapping[str, bool] = field(default_factory=dict)
     flags: Sequence[str] = ()
+    address: str | None = None
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, repr=False)
     _clients: list[Client] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
-        self._address = loopback_address()
-        self.server = f"https://{self._address}:{unused_port(self._address)}"
+        self._address = self.address or loopback_address()
+        # Where pods reach it, it is at the port that the policies of clusters know.
+        port = 6443 if self.address else unused_port(self._address)
+        self.server = f"https://{self._address}:{port}"
         self.pki = KubePki(self.directory, self.server)
         self.admin_kubeconfig = self.pki.kubeconfig(*kube_pki.ADMIN)
 
@@ -194,9 +198,7 @@ class KubeCluster:
             "kube-apiserver",
             f"--etcd-servers={etcd}",
             f"--bind-address={host}",
-            # Nobody follows it; the program refuses to advertise a loopback address.
-            "--advertise-address=192.0.2.1",
-            "--endpoint-reconciler-type=none",
+            *self._advertised(),
             f"--secure-port={self.server.rpartition(':')[2]}",
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
@@ -211,6 +213,12 @@ class KubeCluster:
             *([f"--feature-gates={gates}"] if gates else []),
             *self.flags,
         )
+
+    def _advertised(self) -> tuple[str, ...]:
+        if self.address:
+            return (f"--advertise-address={self.address}",)
+        # Nobody follows it; the program refuses to advertise a loopback address.
+        return ("--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none")
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + _START_SECONDS

@@ -20,13 +20,16 @@ import psycopg
 PASSWORD = "pw-7f3a"
 _numbers = itertools.count()
 # Tests kill control planes, never this server's machine: nothing has to reach the disk.
-_SETTINGS = ("fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=200")
+_SETTINGS = ("fsync=off", "full_page_writes=off", "max_connections=200")
 
 
 @dataclass
 class PostgresServer:
+    """`address`: where it listens besides its Unix socket."""
+
     directory: Path
     account: pwd.struct_passwd
+    address: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def initialise(self) -> None:
@@ -40,9 +43,13 @@ class PostgresServer:
             check=False,
         )
         assert done.returncode == 0, done.stderr.decode()
+        if self.address:
+            with (self.directory / "data" / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all 0.0.0.0/0 scram-sha-256\n")
 
     def start(self) -> None:
-        settings = (f"unix_socket_directories={self.directory}", *_SETTINGS)
+        places = (f"unix_socket_directories={self.directory}", f"listen_addresses={self.address}")
+        settings = (*places, *_SETTINGS)
         options = [word for setting in settings for word in ("-c", setting)]
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -91,11 +98,11 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(address: str = "") -> Iterator[PostgresServer]:
     directory = Path(tempfile.mkdtemp(prefix="atenet-pg-"))
     account = _account()
     os.chown(directory, account.pw_uid, account.pw_gid)
-    server = PostgresServer(directory, account)
+    server = PostgresServer(directory, account, address)
     try:
         server.initialise()
         server.start()

@@ -40,11 +40,11 @@ class S3Server:
 
 
 @contextmanager
-def s3_server(log: Path) -> Iterator[S3Server]:
+def s3_server(log: Path, address: str = "127.0.0.1") -> Iterator[S3Server]:
     script = Path(sys.executable).with_name("moto_server")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [script, "-H", "127.0.0.1", "-p", "0"],
+            [script, "-H", address, "-p", "0"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -63,7 +63,7 @@ def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
 
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        found = re.search(r"Running on (http://127\.0\.0\.1:\d+)", log.read_text())
+        found = re.search(r"Running on (http://[\d.]+:\d+)", log.read_text())
         if found:
             return found[1]
         threading.Event().wait(0.05)

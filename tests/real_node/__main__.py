@@ -1,0 +1,91 @@
+"""`python -m tests.real_node`: makes the namespaces, runs the check in them, removes all that it made."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.real_node.cgroups import NodeCgroups
+
+_TOOLS = Path(__file__).resolve().parents[2] / "tools"
+_NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup")
+# Of Debian; `make node` installs them.
+_COMMANDS = ("etcd", "mmdebstrap", "nft", "runc", "unshare")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.real_node", description=__doc__)
+    parser.add_argument("--dataplanes", default="envoy,agentgateway", help="in this order")
+    parser.add_argument("--keep", action="store_true", help="leave the logs, and say where")
+    parser.add_argument("--hold", action="store_true", help="at a failure, run on until Ctrl-C")
+    given = parser.parse_args()
+    missing = [each for each in _COMMANDS if shutil.which(each) is None]
+    if os.geteuid() != 0 or missing:
+        print(f"error: root is needed, and {', '.join(missing) or 'nothing else'}", file=sys.stderr)
+        print("hint: `sudo make node` installs what is missing", file=sys.stderr)
+        return 2
+    programs, kube_node = _built()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it cleans up then, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    state = Path(tempfile.mkdtemp(prefix="atenet-node-"))
+    state.chmod(0o755)
+    cgroups = NodeCgroups(state.name)
+    try:
+        cgroups.make()
+        code = _run(cgroups, state, programs, kube_node, given)
+    finally:
+        left = cgroups.remove()
+        if given.keep:
+            print(f"logs: {state}")
+        else:
+            shutil.rmtree(state)
+    if left:
+        print(
+            f"error: these control groups could not be removed: {' '.join(left)}", file=sys.stderr
+        )
+        return 1
+    return code
+
+
+def _built() -> tuple[Path, Path]:
+    sys.path.insert(0, str(_TOOLS))
+    try:
+        containerd = importlib.import_module("containerd")
+        kubernetes = importlib.import_module("kubernetes")
+        kubernetes.ensure()
+        return containerd.ensure(), kubernetes.ensure_node()
+    finally:
+        sys.path.remove(str(_TOOLS))
+
+
+def _run(
+    cgroups: NodeCgroups, state: Path, programs: Path, kube_node: Path, given: argparse.Namespace
+) -> int:
+    """The first process is a shell, which reaps what others leave behind; with it everything ends."""
+    inside = [sys.executable, "-m", "tests.real_node.inside", str(state), str(programs)]
+    how = (given.dataplanes, "hold" if given.hold else "go")
+    command = [
+        *("unshare", *_NAMESPACES, "--fork", "--kill-child", "--mount-proc"),
+        *("sh", "-c", '"$@"; exit $?', "sh", *inside, str(kube_node), *how),
+    ]
+    environment = {**os.environ, "TMPDIR": str(state)}  # what is killed leaves files
+    process = subprocess.Popen(
+        command, preexec_fn=cgroups.enter, cwd=_TOOLS.parent, env=environment
+    )
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.kill()  # and by that the first process of its namespaces
+        process.wait()
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

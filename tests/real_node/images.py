@@ -1,0 +1,48 @@
+"""The images of deploy/images, put together from a Debian and this tree, as one archive for containerd.
+
+No registry is needed, and no builder. What the Containerfiles say of accounts and entry points is
+read from them; the engine is this tree's own build.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from atenet.router.binary import find_envoy
+
+from tests.real_node import trees
+from tests.real_node.archive import Blobs
+
+REGISTRY, TAG = "node.invalid/atenet", "here"
+PAUSE = "node.invalid/pause:1"
+_PATH = "PATH=/opt/atenet/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_BASE_USER = "65532:65532"
+
+
+def archive(directory: Path) -> Path:
+    """All of them, and the one that holds pods."""
+    blobs = Blobs(target := directory / "images.tar")
+    plain, worker = trees.debian(trees.PLAIN), trees.debian(trees.WORKER)
+    common = [trees.packages(), trees.own(directory)]
+    envoy = trees.one_file(directory, Path(find_envoy(None)), "usr/local/bin/envoy")
+    for file in sorted((trees.ROOT / "deploy" / "images").glob("*.Containerfile")):
+        name = file.name.removesuffix(".Containerfile")
+        layers = [worker if name == "ateworker" else plain, *common]
+        blobs.image(
+            f"{REGISTRY}/{name}:{TAG}", _config(file), layers + [envoy] * (name == "atenet")
+        )
+    blobs.image(PAUSE, {"Entrypoint": ["/pause"]}, [trees.pause(directory)])
+    blobs.close()
+    return target
+
+
+def _config(file: Path) -> dict[str, object]:
+    text = file.read_text()
+    users = re.findall(r"^USER (\S+)", text, re.MULTILINE)
+    points = re.findall(r'^ENTRYPOINT \["(\S+)"\]', text, re.MULTILINE)
+    return {
+        "User": users[-1] if users else _BASE_USER,
+        "Env": [_PATH, "PYTHONUNBUFFERED=1"],
+        **({"Entrypoint": points} if points else {}),
+    }

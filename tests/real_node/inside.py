@@ -1,0 +1,152 @@
+"""The check itself, as the second process of the node's namespaces. Prints what it saw; exit code 1: not all is so."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from atenet.local.demo.report import Report
+
+from tests.real_node import ground, images, pods, setup
+from tests.real_node.cluster import Cluster, cluster, start_node, until
+from tests.real_node.policies import Enforcer
+from tests.real_node.story import Story
+
+
+class _Origin(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"hello from the origin"
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        """Quiet."""
+
+
+class _Stop(Exception):
+    """What follows cannot be so either."""
+
+
+def main(state: Path, programs: Path, kube_node: Path, dataplanes: list[str], *, hold: bool) -> int:
+    report = Report()
+    ground.lay(state)
+    origin = ThreadingHTTPServer((ground.ORIGIN, 80), _Origin)
+    threading.Thread(target=origin.serve_forever, daemon=True).start()
+    try:
+        began = time.monotonic()
+        with cluster(state, programs, kube_node) as made:
+            print(f"  control plane and containerd started  [{time.monotonic() - began:.1f} s]")
+            _node(report, made, state)
+            with Enforcer(made):
+                try:
+                    _path(report, made, state, dataplanes)
+                except _Stop:
+                    _held(made, hold)
+                    raise
+    except _Stop:
+        print("  what comes after that was not tried")
+    return report.conclude()
+
+
+def _must(report: Report, promise: str, look: object) -> None:
+    assert callable(look)
+    failed = len(report.failed)
+    report.check(promise, look)
+    sys.stdout.flush()
+    if len(report.failed) > failed:
+        raise _Stop
+
+
+def _node(report: Report, made: Cluster, state: Path) -> None:
+    def imported() -> str:
+        made.node.import_images(images.archive(state))
+        return f"{len(made.node.ctr('images', 'ls', '-q').split())} names"
+
+    def ready() -> str:
+        start_node(made)
+        return "kubelet, containerd, kube-proxy"
+
+    _must(report, "images are imported", imported)
+    _must(report, "the node is Ready", ready)
+    _must(report, "a pod runs and goes", lambda: pods.first(made))
+
+
+def _path(report: Report, made: Cluster, state: Path, dataplanes: list[str]) -> None:
+    owner = pods.Client(made, "people", "owner")
+    friend = pods.Client(made, "web", "frontend")
+    stranger = pods.Client(made, "web", "stranger")
+    story = Story(made, owner, friend, stranger)
+    setup.prepare(made, state, owner, friend)
+    for number, dataplane in enumerate(dataplanes):
+        command = "upgrade" if number else "install"
+
+        def install(command: str = command, dataplane: str = dataplane) -> str:
+            return setup.ate_setup(made, state, command, f"--atenet-dataplane={dataplane}")
+
+        _must(report, f"ate-setup {command}, {dataplane}", install)
+        _must(report, "all pods run", lambda: setup.running(made))
+        if not number:
+            _first_time(report, story)
+        _every_time(report, story, dataplane, number)
+    _must(report, "ate-setup uninstall", lambda: setup.ate_setup(made, state, "uninstall", "--yes"))
+    report.check("no pod of it is left", lambda: _gone(made))
+
+
+def _first_time(report: Report, story: Story) -> None:
+    def clients() -> str:
+        for each in (story.owner, story.friend, story.stranger):
+            each.start()
+        return "each signed for its own account"
+
+    _must(report, "clients' pods have certificates", clients)
+    _must(report, "workers register", lambda: story.workers(2))
+    _must(report, "an actor is made", story.make_actor)
+
+
+def _every_time(report: Report, story: Story, dataplane: str, number: int) -> None:
+    base = 3 * number
+    _must(report, "a request wakes the actor", lambda: story.wake(base + 1))
+    report.check("its limits are below its pod's", story.limits)
+    _must(report, "it is suspended", story.suspend)
+    _must(report, "another request wakes it again", lambda: story.wake(base + 2))
+    if dataplane == "envoy":
+        report.check("a client off the list is refused", story.strangers_are_refused)
+    report.check("NetworkPolicies hold", story.policies_hold)
+    if not number:
+        report.check("without a policy it reaches nothing", story.nothing_is_reached)
+        _must(report, "a policy is given", lambda: story.allow("origin.example"))
+    report.check("the origin of a rule answers", story.origin_is_reached)
+    report.check("what no rule names is denied", story.others_are_denied)
+    report.check("a worker is drained and replaced", story.drained)
+    report.check("the actor wakes on another worker", lambda: story.wake(base + 3))
+    report.check("it sleeps again", story.suspend)
+
+
+def _held(made: Cluster, hold: bool) -> None:
+    """For whoever wants to look around."""
+    if hold:
+        print(f"  held; kubeconfig: {made.kube.admin_kubeconfig}")
+        print("  `nsenter --all` of the process `tests.real_node.inside` goes there; SIGTERM to")
+        print("  `tests.real_node` ends it", flush=True)
+        threading.Event().wait()
+
+
+def _gone(made: Cluster) -> str:
+    """Routers and gateways drain first, as long as their grace allows."""
+
+    def left() -> list[str]:
+        pods_left = made.pods("ate-system") + made.pods("ate-workers")
+        return [each["metadata"]["name"] for each in pods_left]
+
+    until("all pods go", lambda: not left(), 90, lambda: f"left: {left()}")
+    return "none"
+
+
+if __name__ == "__main__":
+    places = [Path(each) for each in sys.argv[1:4]]
+    sys.exit(main(*places, sys.argv[4].split(","), hold=sys.argv[5] == "hold"))

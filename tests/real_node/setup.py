@@ -1,0 +1,86 @@
+"""`ate-setup` against the node's cluster, as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.real_node.cluster import Cluster
+from tests.real_node.images import REGISTRY, TAG
+from tests.real_node.pods import Client, is_ready, troubles
+
+# One small node has to hold all of it twice.
+_SMALL = {"requests": {"cpu": "10m", "memory": "32Mi"}}
+_PARTS = (
+    *("ateapi", "ateController", "atelet", "router", "envoy", "agentgateway", "egress", "sdsmint"),
+)
+_SECONDS = 300
+
+
+def prepare(cluster: Cluster, state: Path, owner: Client, friend: Client) -> None:
+    """The Secret with the bucket's keys, the database's URL, and a values file."""
+    keys = {
+        name: cluster.s3.variables[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    }
+    cluster.apply("/api/v1/namespaces", {"metadata": {"name": "ate-system"}})
+    secret = {"metadata": {"name": "bucket"}, "stringData": keys}
+    cluster.apply("/api/v1/namespaces/ate-system/secrets", secret)
+    (state / "url").write_text(f"{cluster.database}\n")
+    values = {
+        "imageRegistry": REGISTRY,
+        "imageTag": TAG,
+        "imagePullPolicy": "Never",
+        "snapshots": cluster.bucket,
+        "snapshotsSecret": "bucket",
+        "snapshotsRegion": "us-east-1",
+        "snapshotsEndpoint": cluster.s3.endpoint,
+        "ingressAllowedSpiffeIds": [friend.spiffe_id],
+        "role": [f"{owner.spiffe_id}=owner"],
+        "resources": dict.fromkeys(_PARTS, _SMALL),
+        "pools": [
+            {
+                "name": "general",
+                "replicas": 2,
+                "resources": {
+                    "requests": {"cpu": "20m", "memory": "128Mi"},
+                    "limits": {"cpu": "2", "memory": "1Gi"},
+                },
+            }
+        ],
+    }
+    (state / "values.yaml").write_text(yaml.safe_dump(values))
+
+
+def ate_setup(cluster: Cluster, state: Path, command: str, *words: str) -> str:
+    """Its last line. Fails with all that it said, and what kubelet says of pods that are not ready."""
+    given = [f"--kubeconfig={cluster.kube.admin_kubeconfig}", *words]
+    if command in ("install", "upgrade"):
+        given += [f"--timeout={_SECONDS}s"]
+    if command == "install":
+        given += [f"--values={state / 'values.yaml'}", f"--database-url-file={state / 'url'}"]
+    program = Path(sys.executable).with_name("ate-setup")
+    done = subprocess.run([program, command, *given], capture_output=True, text=True, check=False)
+    if done.returncode:
+        spaces = [troubles(cluster, each) for each in ("ate-system", "ate-workers")]
+        raise RuntimeError("\n".join([done.stdout, done.stderr, *spaces]))
+    return (done.stdout + done.stderr).strip().splitlines()[-1]
+
+
+def running(cluster: Cluster) -> str:
+    """How many pods of each part are ready; fails when one is not."""
+    made = [*cluster.pods("ate-system"), *cluster.pods("ate-workers")]
+    # Those that were replaced drain for a while yet.
+    pods = [each for each in made if "deletionTimestamp" not in each["metadata"]]
+    late = [each["metadata"]["name"] for each in pods if not is_ready(each)]
+    restarts = [
+        f"{pod['metadata']['name']}/{each['name']}: {json.dumps(each['lastState'])}"
+        for pod in pods
+        for each in pod["status"].get("containerStatuses", [])
+        if each["restartCount"]
+    ]
+    assert not late, f"not ready: {late}"
+    return f"{len(pods)} pods ready; restarts: {', '.join(restarts) or 'none'}"

@@ -1,0 +1,1 @@
+"""What `make node` is made of, as far as it needs no node."""
