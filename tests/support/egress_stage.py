@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import grpc.aio
-from atenet.denials.client import Denial, fetch_denials
+from atenet.denials.client import fetch_denials
+from atenet.denials.denial import Denial
 
 from tests.support.egress_api import EgressApi, Provider
 from tests.support.egress_capture import Capture

@@ -6,14 +6,16 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from atenet.address import Address
 from atenet.client.request import ClientTls
-from atenet.denials.client import Denial, fetch_denials
+from atenet.denials.client import fetch_denials
+from atenet.denials.denial import Denial
 from atenet.denials.merged import merged
 from atenet.errors import AteError
 from atenet.identity.spiffe import EGRESS_SERVER_NAME, pod_dns_name, pod_id
@@ -24,7 +26,7 @@ __all__ = ["DenialSources", "Denials", "Found"]
 _log = logging.getLogger(__name__)
 
 # One that hangs holds nobody up for long, and all together not longer than a person waits.
-_ONE_SECONDS, _ALL_SECONDS = 3.0, 20.0
+_NAME_SECONDS, _ONE_SECONDS, _ALL_SECONDS = 5.0, 3.0, 20.0
 _AT_A_TIME = 32
 # Far below what fits into one answer.
 _MOST = 1000
@@ -67,12 +69,24 @@ class Denials:
     async def of(self, actor: str, workers: Iterable[pb.Worker]) -> Found:
         """`actor`: `<atespace>/<name>`. Raises AteError: our own certificate is of no use."""
         gateways, unanswered = await self._gateways()
-        asked = [*gateways, *self._workers(workers)]
+        asked = [*gateways, *self._workers(workers, unanswered)]
         loop = asyncio.get_running_loop()
         calls = {
-            loop.run_in_executor(self._threads, _ask, source, actor): source for source in asked
+            loop.run_in_executor(
+                self._threads,
+                partial(fetch_denials, seconds=_ONE_SECONDS),
+                *(source.address, source.server_name, actor, source.context),
+            ): source
+            for source in asked
         }
-        done, late = await asyncio.wait(calls, timeout=_ALL_SECONDS) if calls else (set(), set())
+        try:
+            done, late = (
+                await asyncio.wait(calls, timeout=_ALL_SECONDS) if calls else (set(), set())
+            )
+        finally:
+            # Who asked may have left: what was not begun is not begun any more.
+            for call in calls:
+                call.cancel()
         found: list[Denial] = []
         for call in done:
             error = call.exception()
@@ -82,9 +96,7 @@ class Denials:
                 said = {"source": calls[call].name, "error": str(error)}
                 _log.warning("denials not told", extra=said)
                 unanswered.append(calls[call].name)
-        for call in late:
-            call.cancel()
-            unanswered.append(calls[call].name)
+        unanswered += [calls[call].name for call in late]
         return Found(merged(found, most=_MOST), sorted(unanswered))
 
     def close(self) -> None:
@@ -93,10 +105,9 @@ class Denials:
     async def _gateways(self) -> tuple[list[_Source], list[str]]:
         host, port = self._sources.gateways.host, self._sources.gateways.port
         try:
-            answers = await asyncio.get_running_loop().getaddrinfo(
-                host, port, type=socket.SOCK_STREAM
-            )
-        except OSError as error:
+            looked_up = asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers = await asyncio.wait_for(looked_up, _NAME_SECONDS)
+        except (OSError, UnicodeError) as error:
             _log.warning("no egress gateway found", extra={"name": host, "error": str(error)})
             return [], [f"egress gateways ({host})"]
         ips = sorted({str(address[0]) for *_, address in answers})
@@ -107,27 +118,25 @@ class Denials:
         ]
         return found, []
 
-    def _workers(self, workers: Iterable[pb.Worker]) -> Iterable[_Source]:
+    def _workers(self, workers: Iterable[pb.Worker], unanswered: list[str]) -> Iterator[_Source]:
         port = self._sources.worker_port
         if port is None:
             return
         context = self._context(self._sources.worker_roots)
         for worker in workers:
-            if worker.ips:
+            name = f"worker {worker.metadata.name}"
+            if not worker.ips:
+                continue
+            try:
                 spiffe_id = worker.spiffe_id or pod_id(worker.worker_namespace, worker.worker_pool)
-                address = str(Address(worker.ips[0], port))
-                name = f"worker {worker.metadata.name}"
-                yield _Source(name, address, pod_dns_name(spiffe_id), context)
+                server_name = pod_dns_name(spiffe_id)
+            except AteError as error:
+                # One record that is odd must not hide what all others say.
+                _log.warning("denials not told", extra={"source": name, "error": error.message})
+                unanswered.append(name)
+                continue
+            yield _Source(name, str(Address(worker.ips[0], port)), server_name, context)
 
     def _context(self, roots: Path) -> ssl.SSLContext:
         # Read anew each time: certificates live for hours.
         return ClientTls(roots=roots, credential=self._sources.credential).context()
-
-
-def _ask(source: _Source, actor: str) -> list[Denial]:
-    try:
-        return fetch_denials(
-            source.address, source.server_name, actor, source.context, seconds=_ONE_SECONDS
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise AteError(f"{source.address} answered what is no list of denials") from error

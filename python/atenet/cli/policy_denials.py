@@ -19,7 +19,8 @@ from atenet.cli.policy_file import parse_policy
 from atenet.cli.refs import REF
 from atenet.cli.remote import Remote, remote_options
 from atenet.client.request import ClientTls
-from atenet.denials.client import Denial, fetch_denials
+from atenet.denials.client import fetch_denials
+from atenet.denials.denial import Denial
 from atenet.denials.suggest import Suggestion, suggest
 from atenet.errors import AteError
 from atenet.identity.spiffe import EGRESS_SERVER_NAME, pod_dns_name, pod_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from atenet.denials.client import Denial
+from atenet.denials.denial import Denial
 
 __all__ = ["merged"]
 

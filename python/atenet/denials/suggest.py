@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from atenet._engine import EgressPolicy
-from atenet.denials.client import Denial
+from atenet._engine import EgressPolicy, validate_egress_policy
+from atenet.denials.denial import Denial
 from atenet.proto import ateapi_pb2 as pb
 
 __all__ = ["Added", "Left", "Suggestion", "suggest"]
@@ -17,6 +17,7 @@ _MOST_HOSTS, _MOST_PORTS = 256, 16
 _BY_RULE = frozenset({"no-egress-policy", "no-egress-rule", "egress-port-denied", "name-denied"})
 _ADDRESS = "no rule can name an address; only `*` covers it, and everything else with it"
 _NO_NAME = "it named no host"
+_PATTERN = "it is no name of one host"
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,17 @@ def _unfit(denial: Denial) -> str | None:
     if not denial.host:
         return _NO_NAME
     last = denial.host.rpartition(".")[2]
-    return _ADDRESS if "[" in denial.host or last.isdigit() else None
+    if "[" in denial.host or last.isdigit():
+        return _ADDRESS
+    return None if _names_one(denial.host) else _PATTERN
+
+
+def _names_one(host: str) -> bool:
+    """Whoever tells of denials may have been taken over: `*` would open everything, and what is no name
+    would spoil the whole policy."""
+    rule = pb.EgressRule(https=pb.HTTPSRule(hostnames=[host]))
+    policy = pb.EgressPolicy(rules=[rule]).SerializeToString()
+    return "*" not in host and not validate_egress_policy(policy)
 
 
 def _of(denial: Denial) -> Added:

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from atenet.address import Address
+from atenet.ateapi.denials import Denials, DenialSources
 from atenet.cli.main import ate
 from atenet.denials.server import serving_denials
 from atenet.denials.settings import DenialsSettings
 from atenet.errors import AteError
 from atenet.identity import spiffe
+from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import egresssupport_pb2 as egress_pb
 from atenet.proto.egresssupport_pb2_grpc import EgressSupportStub
 from click.testing import CliRunner, Result
@@ -152,11 +154,36 @@ async def test_who_does_not_answer_or_is_somebody_else_is_named(stage: Stage) ->
     assert list((await stage.asked()).unanswered) == ["egress gateway 127.0.0.1", "worker worker-1"]
 
 
-async def test_who_answers_nonsense_is_named(stage: Stage) -> None:
-    stage.gateway.entries = [{"host": "a.example"}]
+@pytest.mark.parametrize(
+    "odd", [{"times": "2"}, {"last": "2026-01-31"}, {"host": []}, {"port": {}}]
+)
+async def test_who_answers_nonsense_is_named_and_hides_nothing_of_others(
+    stage: Stage, odd: dict[str, Any]
+) -> None:
+    stage.gateway.entries = [entry(2, "a.example")]
+    stage.worker.entries = [entry(2, "a.example"), {**entry(2, "a.example"), **odd}]
     with stage.gateway_serves(), stage.worker_serves():
         found = await stage.asked()
-    assert list(found.unanswered) == ["egress gateway 127.0.0.1"]
+    assert list(found.unanswered) == ["worker worker-1"]
+    assert [(each.host, each.times) for each in found.denials] == [("a.example", 1)]
+
+
+async def test_a_record_that_names_nobody_hides_nothing_of_others(stage: Stage) -> None:
+    stage.gateway.entries = [entry(2, "a.example")]
+    trust = stage.plane.identity.trust
+    sources = DenialSources(
+        gateways=Address(GATEWAY, stage.port),
+        roots=trust("service-dns"),
+        credential=stage.plane.identity.credential("ate-api-server", spiffe.API_ID),
+        worker_port=stage.port,
+        worker_roots=trust("pod-identity"),
+    )
+    odd = pb.Worker(spiffe_id="spiffe://elsewhere/odd", ips=[WORKER])
+    odd.metadata.name = "odd"
+    with stage.gateway_serves(), contextlib.closing(Denials(sources)) as denials:
+        found = await denials.of("team-a/agent", [odd])
+    assert found.unanswered == ["worker odd"]
+    assert [each.host for each in found.denials] == ["a.example"]
 
 
 async def test_people_who_may_look_are_told_and_nobody_else(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from atenet.cli import policy_denials
 from atenet.client.request import ClientTls
-from atenet.denials.client import Denial
+from atenet.denials.denial import Denial
 from atenet.errors import AteError
 from atenet.identity.spiffe import EGRESS_SERVER_NAME
 from atenet.local.layout import Layout

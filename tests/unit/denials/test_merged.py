@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from atenet.denials.client import Denial
+from atenet.denials.denial import Denial
 from atenet.denials.merged import merged
 
 

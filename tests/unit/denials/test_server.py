@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from atenet.client.request import ClientTls
-from atenet.denials.client import Denial, fetch_denials
+from atenet.denials.client import fetch_denials
+from atenet.denials.denial import Denial
 from atenet.denials.server import page, serving_denials
 from atenet.denials.settings import DenialsSettings
 from atenet.errors import AteError

@@ -7,7 +7,7 @@ import pytest
 from atenet._engine import EgressPolicy
 from atenet.cli.policy_denials import yaml_text
 from atenet.cli.policy_file import parse_policy
-from atenet.denials.client import Denial
+from atenet.denials.denial import Denial
 from atenet.denials.suggest import suggest
 from atenet.proto import ateapi_pb2 as pb
 
@@ -124,3 +124,10 @@ def test_the_text_is_a_policy_file_with_its_story() -> None:
 def test_without_denials_there_is_nothing_to_add() -> None:
     found = suggest(policy(https("a.example")), [])
     assert yaml_text(found).startswith("# Nothing to add.\n")
+
+
+@pytest.mark.parametrize("host", ["*", "*.example", "a b", "A.EXAMPLE", "x" * 300, "a\nrules: b"])
+def test_what_is_no_name_of_one_host_opens_nothing_and_spoils_nothing(host: str) -> None:
+    found = suggest(policy(), [denial(host), denial("a.example")])
+    assert rules(found.policy) == [https("a.example")]
+    assert [each.why for each in found.left] == ["it is no name of one host"]

@@ -10,7 +10,7 @@ from atenet.ateapi.failure import not_found, precondition
 from atenet.ateapi.service.dispatch import Api, Handler
 from atenet.ateapi.store import Transaction
 from atenet.ateapi.validate import fields
-from atenet.denials.client import Denial
+from atenet.denials.denial import Denial
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import egresssupport_pb2 as egress_pb
 
