@@ -3,7 +3,7 @@
 from atenet.gvisor.locate import OLDEST, find_runsc, version_of
 from atenet.gvisor.needs import MemoryNeeds
 from atenet.gvisor.runtime import Runtime, RuntimeMismatchError
-from atenet.gvisor.states import STATES
+from atenet.gvisor.states import STATES, make_owned, owned
 
 __all__ = [
     "OLDEST",
@@ -12,5 +12,7 @@ __all__ = [
     "Runtime",
     "RuntimeMismatchError",
     "find_runsc",
+    "make_owned",
+    "owned",
     "version_of",
 ]

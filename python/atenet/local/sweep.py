@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from atenet.gvisor import STATES
+from atenet.gvisor import STATES, owned
 from atenet.local.layout import Layout
 
 __all__ = [
@@ -50,7 +50,7 @@ def find_namespaces(family: str) -> list[str]:
 
 def find_sandboxes(family: str) -> list[str]:
     """Directories where this system's workers keep the state of gVisor's sandboxes."""
-    return sorted(str(entry) for entry in STATES.glob(f"{family}*"))
+    return sorted(str(e) for e in STATES.glob(f"{family}*")) if owned(STATES) else []
 
 
 def find_groups(family: str) -> list[str]:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from atenet.errors import AteError
-from atenet.gvisor import STATES, Runtime
+from atenet.gvisor import STATES, Runtime, make_owned
 from atenet.images import Image, ImageStore
 from atenet.proto import ateapi_pb2
 from atenet.worker.sandbox import account, output
@@ -50,7 +50,8 @@ class GvisorSandbox:
         *,
         images: ImageStore | None = None,
     ) -> None:
-        """Blocks for some ms. Raises AteError when the program does not run."""
+        """Blocks for some ms. Raises AteError when the program does not run, or somebody else has the place."""
+        make_owned(STATES)
         self.runtime: Runtime | None = Runtime.of(program)
         self._runsc = Runsc(program, STATES / prefix)
         self._scratch = self._runsc.state / "work"
@@ -113,8 +114,9 @@ class GvisorSandbox:
             account.hand_over(directory, bundle.ACCOUNT)
         launch.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._cgroups.create(launch.network.name, launch.limits)
+        make_owned(STATES)
         for directory in (self._runsc.state, self._scratch, self._place(launch)):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            directory.mkdir(mode=0o700, exist_ok=True)
         if not self._root.exists():
             rootfs.build(self._root, self._view)
         facts = self._place(launch) / "facts"
