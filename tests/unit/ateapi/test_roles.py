@@ -62,6 +62,8 @@ _MAY: dict[Role, set[str]] = {
     Role.CONTROLLER: _READS | _WORKERS,
 }
 
+_ASKED_AGAIN = 50
+
 
 def _methods() -> Iterator[tuple[str, Any]]:
     """Every method that the server serves: its path and its descriptor."""
@@ -103,9 +105,7 @@ async def _code(channel: Any, path: str, method: Any, body: bytes) -> grpc.Statu
     if not method.client_streaming and not method.server_streaming:
         return cast("grpc.StatusCode", await channel.unary_unary(path)(body).code())
     if method.client_streaming:
-        call = channel.stream_stream(path)()
-        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            await call.write(body)
+        call = await _stream(channel, path, body)
     else:
         call = channel.unary_stream(path)(body)
     with contextlib.suppress(grpc.aio.AioRpcError):
@@ -113,6 +113,22 @@ async def _code(channel: Any, path: str, method: Any, body: bytes) -> grpc.Statu
             call.cancel()
             return grpc.StatusCode.OK
     return cast("grpc.StatusCode", await call.code())
+
+
+async def _stream(channel: Any, path: str, body: bytes) -> Any:
+    """A call whose end is the server's word. Where a write meets the refusal on its way, grpc says INTERNAL by
+    itself and forgets what the server said: then it is asked again."""
+    for _ in range(_ASKED_AGAIN):
+        call = channel.stream_stream(path)()
+        try:
+            await call.write(body)
+        except asyncio.InvalidStateError:
+            return call  # it had ended before
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.INTERNAL:
+                continue
+        return call
+    raise AssertionError(f"{path}: no answer of the server's own")
 
 
 @pytest.fixture(params=["off", "auto"])
