@@ -21,6 +21,9 @@ Object = dict[str, Any]
 LEAST = ("--ingress-allowed-spiffe-ids", CLIENT, "--snapshots", "s3://bucket/prefix")
 # What a cluster keeps for itself, and what passes.
 _PASSING = {"events", "leases", "endpoints", "endpointslices", "componentstatuses", "flowschemas"}
+# What a cluster's own controllers make in each namespace, a moment after it, and for themselves.
+_IN_EACH_NAMESPACE = {("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")}
+_OF_CONTROLLERS = ("serviceaccounts", "kube-system")
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,10 @@ class Setup:
                         continue
                     for item in http.get(f"{group}/{resource['name']}").json().get("items") or []:
                         meta = item["metadata"]
+                        if (resource["name"], meta["name"]) in _IN_EACH_NAMESPACE:
+                            continue
+                        if (resource["name"], meta.get("namespace")) == _OF_CONTROLLERS:
+                            continue
                         key = f"{resource['name']} {meta.get('namespace', '')}/{meta['name']}"
                         found[key] = meta["uid"]
         return found
