@@ -21,7 +21,7 @@ from tests.support.pool_stage import PoolStage, pool_stage
 
 @pytest.fixture
 async def stage(kube_with_pools: KubeCluster, tmp_path: Path) -> AsyncIterator[PoolStage]:
-    async with pool_stage(kube_with_pools, tmp_path, worker_timeout=2.0) as made:
+    async with pool_stage(kube_with_pools, tmp_path, worker_timeout=5.0) as made:
         yield made
 
 
@@ -95,7 +95,7 @@ async def test_scaled_down_the_emptiest_leaves_and_only_when_its_actors_have_lef
         where = await stage.host("a", "b", "c")
         fullest = max(set(where.values()), key=list(where.values()).count)
         (emptiest,) = set(where.values()) - {fullest}
-        stage.busy.add(emptiest)
+        await stage.occupy(emptiest)
         await stage.change(replicas=1)
         await eventually(lambda: stage.is_draining(emptiest))
         assert await stage.names() == {fullest, emptiest}  # in use: it stays
@@ -114,7 +114,7 @@ async def test_wanted_again_a_draining_worker_is_kept(stage: PoolStage) -> None:
         await stage.registered()
         before = await stage.names()
         where = await stage.host("a", "b")
-        stage.busy.update(where.values())
+        await stage.occupy(*where.values())
         await stage.change(replicas=1)
         await eventually(lambda: stage.any_draining())
         await stage.change(replicas=2)
@@ -159,7 +159,7 @@ async def test_a_deadline_that_passes_ends_a_drain(stage: PoolStage) -> None:
         await stage.settled(1)
         await stage.registered()
         where = await stage.host("a")
-        stage.busy.update(where.values())
+        await stage.occupy(*where.values())
         await stage.change(replicas=0)
         await stage.settled(0)
         await stage.control.until("a", "SUSPENDED", 20)
@@ -171,7 +171,7 @@ async def test_a_deleted_pool_drains_its_workers_first(stage: PoolStage) -> None
         await stage.settled(2)
         await stage.registered()
         where = await stage.host("a")
-        stage.busy.update(where.values())
+        await stage.occupy(*where.values())
         await stage.delete()
         await eventually(lambda: stage.is_draining(where["a"]))
         assert where["a"] in await stage.names()

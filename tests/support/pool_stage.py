@@ -72,6 +72,8 @@ class PoolStage:
     slots: int = 4
     beat_seconds: float = _BEAT_SECONDS
     _services: dict[str, Any] = field(default_factory=dict)
+    # What the last registration of each worker said that was answered.
+    _told_busy: dict[str, bool] = field(default_factory=dict)
 
     @contextlib.asynccontextmanager
     async def controller(
@@ -272,6 +274,11 @@ class PoolStage:
             where[actor] = answer.actor.status.worker_assignment.worker.name
         return where
 
+    async def occupy(self, *workers: str) -> None:
+        """Their actors are in use from now on, and the control plane has heard of it."""
+        self.busy.update(workers)
+        await eventually(lambda: all(self._told_busy.get(name, False) for name in workers))
+
     async def play_workers(self) -> None:
         """Some at a time: a node's agents do not wait for each other."""
         slots = asyncio.Semaphore(_BEATS_AT_ONCE)
@@ -293,6 +300,7 @@ class PoolStage:
 
     async def _register(self, pod: Pod) -> None:
         name, node = pod.metadata.name, pod.spec.nodeName
+        busy = name in self.busy
         service = self._services.get(node)
         if service is None:
             service = self._services[node] = self.control.worker_service(node)
@@ -302,14 +310,15 @@ class PoolStage:
             slots=self.slots,
             epoch=1 + zlib.crc32(pod.metadata.uid.encode()),
             draining=pod.metadata.deletionTimestamp is not None,
-            busy=name in self.busy,
-            idle_ms=0 if name in self.busy else 5000,
+            busy=busy,
+            idle_ms=0 if busy else 5000,
         )
         request.worker.worker_namespace = pod.metadata.namespace
         request.worker.worker_pool = pod.metadata.labels[POOL_LABEL]
         request.worker.worker_pod = name
         request.worker.worker_pod_uid = pod.metadata.uid
         await service.RegisterWorker(request)
+        self._told_busy[name] = busy
 
 
 @contextlib.asynccontextmanager
