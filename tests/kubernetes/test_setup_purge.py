@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from atenet.errors import AteError
 from atenet.setup import purging
+from atenet.setup.objects.purge import purge
 from lightkube import AsyncClient
+from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Pod
 
 from tests.kubernetes.setup_command import LEAST, Setup
+from tests.support.eventually import eventually
 from tests.support.kube_cluster import KubeCluster, kube_cluster
 from tests.support.kube_nodes import simulated_nodes
+from tests.unit.setup.rendered import config
 
 NODES = ["purge-1", "purge-2"]
 PURGED = "/apis/apps/v1/namespaces/ate-system/daemonsets/ate-purge"
@@ -81,6 +86,42 @@ async def test_a_node_that_does_not_answer_is_named_and_all_else_is_removed(
         assert "rm -rf /var/lib/ate" in done.complaint
         left = {key for key, uid in setup.everything().items() if before.get(key) != uid}
         assert not left
+
+
+async def test_what_empties_nodes_does_not_outlive_a_command_that_fails(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> tuple[bool, str]:
+        raise AteError("the API server is away")
+
+    monkeypatch.setattr(purging, "progress", fails)
+    await setup.install()
+    done = await setup.run("uninstall", "--yes", "--purge-nodes")
+    assert "the API server is away" in done.complaint
+    assert setup.get(PURGED) is None
+    monkeypatch.undo()
+    await setup.ok("uninstall", "--yes")
+
+
+async def test_what_a_killed_uninstall_left_is_gone_before_anything_is_installed(
+    setup: Setup, async_admin: AsyncClient
+) -> None:
+    async with simulated_nodes(async_admin, ["left-1"]):
+        await setup.install()
+        await async_admin.create(DaemonSet.from_dict(purge(config())))
+        await eventually(lambda: bool(_purge_pods(setup)))
+        done = await setup.install()
+        removed = done.err.index("removing DaemonSet ate-system/ate-purge, which an uninstall left")
+        assert removed < done.err.index("applying")
+        assert setup.get(PURGED) is None
+        assert not _purge_pods(setup)
+        await setup.ok("uninstall", "--yes")
+
+
+def _purge_pods(setup: Setup) -> list[str]:
+    return [
+        each for each in setup.everything() if "ate-purge-" in each and each.startswith("pods ")
+    ]
 
 
 async def test_it_asks_first_and_says_what_goes_on_nodes(setup: Setup) -> None:

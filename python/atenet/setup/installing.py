@@ -18,6 +18,7 @@ from atenet.setup.kinds import KINDS, Reference, reference
 from atenet.setup.objects import everything
 from atenet.setup.objects.names import MANAGED, NAMESPACE, Object
 from atenet.setup.preflight import check_secrets, database_secret, discover
+from atenet.setup.purging import stop_purging
 from atenet.setup.waiting import established, rolled_out
 
 __all__ = ["MARK", "Options", "install", "leftovers", "present", "what_happened"]
@@ -47,6 +48,7 @@ def install(server: Server, api: Api, config: Config, options: Options, say: Say
     """How many objects were `created`, `changed`, `unchanged`, `removed`. Raises AteError."""
     objects = everything(config, discover(api, config))
     check_secrets(api, config, database_url_file=options.database_url_file)
+    stop_purging(api, say)
     before = inventories.read(api)
     old = before or Inventory()
     there = present(api)

@@ -17,7 +17,7 @@ from atenet.setup.objects.names import NAMESPACE, Object
 from atenet.setup.objects.purge import PURGE, purge
 from atenet.setup.waiting import gone, trouble
 
-__all__ = ["BY_HAND", "check_purge", "purge_nodes"]
+__all__ = ["BY_HAND", "check_purge", "purge_nodes", "stop_purging"]
 
 Say = Callable[[str], None]
 BY_HAND = f"on each node, as root: rm -rf {NODE_STATE} {NODE_RUN.rpartition('/')[0]}"
@@ -41,23 +41,38 @@ def check_purge(found: Inventory | None) -> Config:
 def purge_nodes(api: Api, config: Config, say: Say, *, timeout: float) -> list[str]:
     """Nodes that were not emptied in that time. Raises AteError: something runs there yet, and nothing was removed."""
     _nobody_runs(api)
-    api.apply(purge(config), force=True)
-    say(f"emptying {NODE_STATE} and {NODE_RUN} on every node")
-    left = _wait(api, say, timeout)
-    api.delete(_WHICH)
-    gone(api, _WHICH, timeout=30, say=say)
-    return left
+    try:
+        api.apply(purge(config), force=True)
+        say(f"emptying {NODE_STATE} and {NODE_RUN} on every node")
+        return _wait(api, say, timeout)
+    finally:
+        # However it ends: a node that joins later, or a pod that starts again, would be emptied too.
+        api.delete(_WHICH)
+        gone(api, _WHICH, timeout=30, say=say)
+
+
+def stop_purging(api: Api, say: Say) -> None:
+    """Before anything of atenet runs again: an uninstall that was killed leaves what empties nodes, whenever one of
+    its pods starts. Raises AteError: one does not end."""
+    if api.delete(_WHICH):
+        say(f"removing {_WHICH}, which an uninstall left")
+    _ended(api, _is_ours, "it would empty its node again; nothing was applied")
 
 
 def _nobody_runs(api: Api) -> None:
     """Whoever still ends may be writing an actor's last files there."""
+    _ended(api, lambda pod: not _is_ours(pod), "nothing on nodes was removed")
+
+
+def _ended(api: Api, counts: Callable[[Object], bool], otherwise: str) -> None:
+    """Waits for those pods of atenet. Raises AteError: one stays."""
     ends = time.monotonic() + _PODS_SECONDS
     while running := [
-        reference(each) for each in api.list("Pod", labels=_PART) or [] if not _is_ours(each)
+        reference(each) for each in api.list("Pod", labels=_PART) or [] if counts(each)
     ]:
         if time.monotonic() > ends:
             raise AteError(
-                f"{running[0]} does not end: nothing on nodes was removed",
+                f"{running[0]} does not end: {otherwise}",
                 hint="is its node gone? kubectl delete pod --force takes its object away",
             )
         threading.Event().wait(_POLL_SECONDS)
@@ -111,4 +126,6 @@ def _ready(pod: Object) -> bool:
 
 
 def _is_ours(pod: Object) -> bool:
-    return bool(pod["metadata"]["labels"].get("app.kubernetes.io/name") == PURGE)
+    meta = pod["metadata"]
+    name = str(meta["labels"].get("app.kubernetes.io/name"))
+    return (name, str(meta["namespace"])) == (PURGE, NAMESPACE)
