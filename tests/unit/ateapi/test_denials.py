@@ -1,131 +1,30 @@
-"""EgressSupport: what gateways and workers denied, for those whose role lets them look; and the command that asks."""
+"""EgressSupport: what gateways and workers denied, for those whose role lets them look."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from atenet.address import Address
 from atenet.ateapi.denials import Denials, DenialSources
-from atenet.cli.main import ate
-from atenet.denials.server import serving_denials
-from atenet.denials.settings import DenialsSettings
 from atenet.errors import AteError
 from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import egresssupport_pb2 as egress_pb
 from atenet.proto.egresssupport_pb2_grpc import EgressSupportStub
-from click.testing import CliRunner, Result
 
-from tests.support.addresses import unused_port
-from tests.support.control_plane import ControlPlane, code_of, control_plane, ref
-from tests.support.token_issuer import TokenIssuer, token_issuer
-
-GATEWAY, WORKER = "127.0.0.1", "127.1.0.1"
-VIEWER = spiffe.pod_id("people", "viewer")
-
-
-def entry(minute: int, host: str, reason: str = "no-egress-rule") -> dict[str, Any]:
-    when = f"2026-01-31T12:{minute:02}:00.000Z"
-    what = {"kind": "tls", "host": host, "port": 443, "rule": None}
-    return {"first": when, "last": when, "times": 1, **what, "reason": reason, "detail": "no rule"}
-
-
-@dataclass
-class Told:
-    """What a process says of `team-a/agent`; who read it."""
-
-    entries: list[dict[str, Any]] = field(default_factory=list)
-
-    def read(self, actor: str) -> str:
-        return json.dumps(self.entries if actor == "team-a/agent" else [])
-
-
-@dataclass
-class Stage:
-    """A control plane, one gateway and one worker, with denials on one port."""
-
-    plane: ControlPlane
-    gateway: Told
-    worker: Told
-    port: int
-    issuer: TokenIssuer
-
-    def stub(self, spiffe_id: str = spiffe.CLI_ID) -> Any:
-        component = spiffe_id.rpartition("/")[2]
-        return EgressSupportStub(self.plane.channel(component, spiffe_id))
-
-    async def asked(self, name: str = "agent") -> egress_pb.ListActorEgressDenialsResponse:
-        request = egress_pb.ListActorEgressDenialsRequest(actor=ref(name))
-        answer: egress_pb.ListActorEgressDenialsResponse = await self.stub().ListActorEgressDenials(
-            request
-        )
-        return answer
-
-    @contextlib.contextmanager
-    def serving(self, at: str, told: Told, credential: Path) -> Iterator[None]:
-        settings = DenialsSettings(
-            denials_listen=f"{at}:{self.port}",
-            denials_credential=credential,
-            denials_trust=self.plane.identity.trust("pod-identity"),
-            denials_reader=(spiffe.API_ID,),
-        )
-        with serving_denials(settings, told.read):
-            yield
-
-    def gateway_serves(self) -> contextlib.AbstractContextManager[None]:
-        named = [spiffe.EGRESS_SERVER_NAME]
-        credential = self.plane.identity.service_credential("egress", named)
-        return self.serving(GATEWAY, self.gateway, credential)
-
-    def worker_serves(self, pool: str = "local") -> contextlib.AbstractContextManager[None]:
-        worker = spiffe.pod_id("default", pool)
-        return self.serving(WORKER, self.worker, self.plane.identity.credential(pool, worker))
-
-    async def ran(self, *words: str) -> Result:
-        """`ate policy ...` in a thread: it waits for this loop's control plane."""
-        return await asyncio.to_thread(CliRunner().invoke, ate, ["policy", *words])
-
-    @property
-    def by_token(self) -> list[str]:
-        file = self.plane.root / "token"
-        file.write_text(f"{self.issuer.token(roles='guests')}\n")
-        roots = str(self.plane.identity.trust("service-dns"))
-        return [
-            *("--api", self.plane.addresses["tokens"], "--api-roots", roots),
-            *("--token-file", str(file)),
-        ]
+from tests.support.control_plane import code_of, control_plane, ref
+from tests.support.denials_stage import GATEWAY, VIEWER, WORKER, Stage, denials_stage, entry
 
 
 @pytest.fixture(params=["off", "auto"])
 async def stage(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
     """With and without the engine's front before it."""
-    async with control_plane(tmp_path) as plane:
-        port = unused_port(GATEWAY)
-        served = plane.identity.service_credential("issuer", ["127.0.0.1"])
-        with token_issuer(served) as issuer:
-            flags: dict[str, Any] = {
-                "egress_denials": Address(GATEWAY, port),
-                "egress_denials_roots": plane.identity.trust("service-dns"),
-                "worker_denials_port": port,
-                "role": (f"{VIEWER}=viewer",),
-                "token_listen": Address("127.0.0.1", 0),
-                "token_issuer": issuer.url,
-                "token_audience": ("atenet",),
-                "token_roots": plane.identity.trust("service-dns"),
-                "token_role": ("guests=viewer",),
-                "front": request.param,
-            }
-            async with plane.in_process(**flags):
-                await plane.seed("agent", "other")
-                await plane.register("worker-1")
-                yield Stage(plane, Told(), Told(), port, issuer)
+    async with denials_stage(tmp_path, request.param) as made:
+        yield made
 
 
 async def test_gateways_and_workers_are_asked_and_told_as_one(stage: Stage) -> None:
@@ -233,65 +132,3 @@ async def test_flags_that_do_not_fit_are_named(
     async with control_plane(tmp_path) as plane:
         with pytest.raises(AteError, match=said):
             plane.settings(**given)
-
-
-async def test_the_command_shows_them_to_a_person_with_a_token(stage: Stage) -> None:
-    stage.gateway.entries = [entry(2, "a.example")]
-    with stage.gateway_serves():
-        done = await stage.ran("denials", "team-a/agent", "-o", "json", *stage.by_token)
-        assert done.exit_code == 0, done.output + repr(done.exception)
-        (shown,) = json.loads(done.stdout)
-        assert (shown["host"], shown["port"], shown["rule"]) == ("a.example", 443, None)
-        assert "worker worker-1 is left out" in done.stderr
-
-
-async def test_the_command_shows_them_to_a_person_with_a_certificate(stage: Stage) -> None:
-    stage.gateway.entries = [entry(2, "a.example")]
-    with stage.gateway_serves(), stage.worker_serves():
-        credential = stage.plane.identity.credential("viewer", VIEWER)
-        roots = stage.plane.identity.trust("service-dns")
-        done = await stage.ran(
-            *("denials", "team-a/agent", "--api", stage.plane.addresses["grpc"]),
-            *("--api-roots", str(roots), "--credential", str(credential)),
-        )
-        assert done.exit_code == 0, done.output + repr(done.exception)
-        assert "a.example" in done.stdout
-
-
-async def test_a_rule_is_suggested_from_there(stage: Stage) -> None:
-    stage.gateway.entries = [entry(2, "a.example")]
-    with stage.gateway_serves(), stage.worker_serves():
-        done = await stage.ran("suggest", "team-a/agent", *stage.by_token)
-    assert done.exit_code == 0, done.output + repr(done.exception)
-    assert "- a.example" in done.stdout
-    assert "https:" in done.stdout
-
-
-async def test_a_control_plane_that_is_not_there_is_told_with_what_helps(stage: Stage) -> None:
-    words = stage.by_token
-    words[1] = f"127.0.0.1:{unused_port('127.0.0.1')}"
-    done = await stage.ran("denials", "team-a/agent", *words)
-    assert isinstance(done.exception, AteError)
-    assert "port-forward" in (done.exception.hint or "")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--api", "nowhere"], "--api: 'nowhere' is not <host>:<port>"),
-        (["--api", "a:1"], "--api needs --api-roots"),
-        (["--api", "a:1", "--api-roots", "a"], "one of --token-file and --credential"),
-        (
-            ["--api", "a:1", "--api-roots", "a", "--token-file", "b", "--credential", "c"],
-            "one of --token-file and --credential",
-        ),
-        (
-            ["--api", "a:1", "--api-roots", "/nowhere", "--token-file", "b"],
-            "--api-roots: cannot read /nowhere",
-        ),
-    ],
-)
-def test_what_is_missing_is_named_before_anybody_is_asked(words: list[str], said: str) -> None:
-    done = CliRunner().invoke(ate, ["policy", "denials", "team-a/agent", *words])
-    assert isinstance(done.exception, AteError)
-    assert said in done.exception.message
