@@ -113,13 +113,14 @@ async def _health_and_reflection(plane: ControlPlane) -> None:
     unknown = health.Check(health_pb2.HealthCheckRequest(service="nobody"))
     assert (await code_of(unknown))[0] == "NOT_FOUND"
     listed = await health.List(health_pb2.HealthListRequest())
-    assert {"", "ateapi.Control", "ateapi.WorkerService"} == set(listed.statuses)
+    services = {"ateapi.Control", "ateapi.WorkerService", "ateapi.EgressSupport"}
+    assert {"", *services} == set(listed.statuses)
     person = plane.channel("ate-cli", spiffe.CLI_ID)
     listing = reflection_pb2_grpc.ServerReflectionStub(person).ServerReflectionInfo(
         iter([reflection_pb2.ServerReflectionRequest(list_services="")])
     )
     names = [s.name async for r in listing for s in r.list_services_response.service]
-    assert {"ateapi.Control", "ateapi.WorkerService"} <= set(names)
+    assert services <= set(names)
 
 
 async def test_a_drain_says_so_first_and_does_not_wait_for_watchers(tmp_path: Path) -> None:
