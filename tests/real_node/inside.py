@@ -15,6 +15,8 @@ from tests.real_node.cluster import Cluster, cluster, start_node, until
 from tests.real_node.policies import Enforcer
 from tests.real_node.story import Story
 
+OF_NODE = (Path("/var/lib/ate"), Path("/run/ate/node"))
+
 
 class _Origin(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
@@ -93,8 +95,10 @@ def _path(report: Report, made: Cluster, state: Path, dataplanes: list[str]) -> 
         if not number:
             _first_time(report, story)
         _every_time(report, story, dataplane, number)
-    _must(report, "ate-setup uninstall", lambda: setup.ate_setup(made, state, "uninstall", "--yes"))
+    removed = ("uninstall", "--yes", "--purge-nodes")
+    _must(report, "ate-setup uninstall", lambda: setup.ate_setup(made, state, *removed))
     report.check("no pod of it is left", lambda: _gone(made))
+    report.check("nor anything of it on the node", _emptied)
 
 
 def _first_time(report: Report, story: Story) -> None:
@@ -145,6 +149,12 @@ def _gone(made: Cluster) -> str:
 
     until("all pods go", lambda: not left(), 90, lambda: f"left: {left()}")
     return "none"
+
+
+def _emptied() -> str:
+    left = [path for each in OF_NODE if each.exists() for path in each.iterdir()]
+    assert not left, f"left: {left}"
+    return " and ".join(map(str, OF_NODE))
 
 
 if __name__ == "__main__":
