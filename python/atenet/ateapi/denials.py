@@ -108,7 +108,7 @@ class Denials:
             looked_up = asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
             answers = await asyncio.wait_for(looked_up, _NAME_SECONDS)
         except (OSError, UnicodeError) as error:
-            _log.warning("no egress gateway found", extra={"name": host, "error": str(error)})
+            _log.warning("no egress gateway found", extra={"gateways": host, "error": str(error)})
             return [], [f"egress gateways ({host})"]
         ips = sorted({str(address[0]) for *_, address in answers})
         context = self._context(self._sources.roots)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -67,19 +69,59 @@ async def test_who_answers_nonsense_is_named_and_hides_nothing_of_others(
     assert [(each.host, each.times) for each in found.denials] == [("a.example", 1)]
 
 
-async def test_a_record_that_names_nobody_hides_nothing_of_others(stage: Stage) -> None:
-    stage.gateway.entries = [entry(2, "a.example")]
+def sources(stage: Stage, gateways: str = GATEWAY) -> DenialSources:
     trust = stage.plane.identity.trust
-    sources = DenialSources(
-        gateways=Address(GATEWAY, stage.port),
+    return DenialSources(
+        gateways=Address(gateways, stage.port),
         roots=trust("service-dns"),
         credential=stage.plane.identity.credential("ate-api-server", spiffe.API_ID),
         worker_port=stage.port,
         worker_roots=trust("pod-identity"),
     )
-    odd = pb.Worker(spiffe_id="spiffe://elsewhere/odd", ips=[WORKER])
-    odd.metadata.name = "odd"
-    with stage.gateway_serves(), contextlib.closing(Denials(sources)) as denials:
+
+
+def worker(spiffe_id: str) -> pb.Worker:
+    made = pb.Worker(spiffe_id=spiffe_id, ips=[WORKER])
+    made.metadata.name = "odd" if "odd" in spiffe_id else "worker-1"
+    return made
+
+
+async def test_gateways_whose_name_is_not_known_are_said_to_be_missing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.worker.entries = [entry(2, "a.example", "name-denied")]
+    nowhere = "nowhere.invalid"
+    known = worker(spiffe.pod_id("default", "local"))
+    with stage.worker_serves(), contextlib.closing(Denials(sources(stage, nowhere))) as denials:
+        found = await denials.of("team-a/agent", [known])
+    assert found.unanswered == ["egress gateways (nowhere.invalid)"]
+    assert [each.host for each in found.denials] == ["a.example"]
+    assert "no egress gateway found" in caplog.text
+
+
+async def test_a_name_server_that_says_nothing_holds_nobody_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = threading.Event()
+
+    def silent(*_: Any, **__: Any) -> Any:
+        left.wait(60)
+        raise OSError("given up")
+
+    monkeypatch.setattr("atenet.ateapi.denials._NAME_SECONDS", 0.1)
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    try:
+        with contextlib.closing(Denials(sources(stage, "slow.example"))) as denials:
+            found = await denials.of("team-a/agent", [])
+    finally:
+        left.set()
+    assert found.unanswered == ["egress gateways (slow.example)"]
+
+
+async def test_a_record_that_names_nobody_hides_nothing_of_others(stage: Stage) -> None:
+    stage.gateway.entries = [entry(2, "a.example")]
+    odd = worker("spiffe://elsewhere/odd")
+    with stage.gateway_serves(), contextlib.closing(Denials(sources(stage))) as denials:
         found = await denials.of("team-a/agent", [odd])
     assert found.unanswered == ["worker odd"]
     assert [each.host for each in found.denials] == ["a.example"]
