@@ -12,26 +12,17 @@ _LONGEST_SECONDS = 5.0
 
 
 class Backoff:
-    """Seconds, twice as many after each failure in a row, up to `longest`.
+    """Seconds, twice as many after each failure in a row, up to `longest`."""
 
-    `part` spreads what failed together: it says which part of a wait is waited, half at least.
-    """
-
-    def __init__(
-        self,
-        first: float,
-        longest: float = _LONGEST_SECONDS,
-        *,
-        part: Callable[[], float] = lambda: random.uniform(0.5, 1.0),  # noqa: S311 - hides nothing
-    ) -> None:
+    def __init__(self, first: float, longest: float = _LONGEST_SECONDS) -> None:
         self.longest = longest
         self._first = self._next = first
-        self._part = part
 
-    def wait(self) -> float:
-        """After one more failure."""
+    def wait(self, spread: Callable[[], float] = random.random) -> float:
+        """After one more failure: half of it at least. `spread`, from 0 to 1, says how much of the rest, so that
+        what failed together is not tried again together."""
         now, self._next = self._next, min(self.longest, self._next * 2)
-        return now * self._part()
+        return now * (0.5 + spread() / 2)
 
     def reset(self) -> None:
         """It went well."""

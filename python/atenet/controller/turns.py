@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from atenet.controller.backoff import Backoff
+
 __all__ = ["Turns"]
 
 _K = TypeVar("_K", bound=Hashable)
@@ -22,7 +24,7 @@ class Turns(Generic[_K]):
         self._running: set[_K] = set()
         self._again: set[_K] = set()
         self._later: dict[_K, asyncio.TimerHandle] = {}
-        self._failures: dict[_K, int] = {}
+        self._failed: dict[_K, Backoff] = {}
         self._news = asyncio.Event()
 
     def __len__(self) -> int:
@@ -61,16 +63,15 @@ class Turns(Generic[_K]):
         return key
 
     def done(self, key: _K, *, again_in: float | None = None) -> None:
-        self._failures.pop(key, None)
+        self._failed.pop(key, None)
         self._end(key)
         if again_in is not None and key not in self._waiting:
             self.call_later(key, again_in)
 
     def failed(self, key: _K, spread: Callable[[], float] = random.random) -> float:
         """Its turn comes again by itself, each time later; in how many seconds."""
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = min(_LAST_BACKOFF, _FIRST_BACKOFF * 2.0 ** min(failures - 1, 16))
-        wait *= 0.5 + spread() / 2
+        backoff = self._failed.setdefault(key, Backoff(_FIRST_BACKOFF, _LAST_BACKOFF))
+        wait = backoff.wait(spread)
         self._end(key)
         if key not in self._waiting:  # else something changed meanwhile: it may go better at once
             self.call_later(key, wait)

@@ -18,6 +18,7 @@ from lightkube.models.certificates_v1 import CertificateSigningRequestSpec
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.certificates_v1 import CertificateSigningRequest
 
+from atenet.controller.backoff import Backoff
 from atenet.controller.signing import names
 from atenet.controller.signing.cluster import UNREACHABLE, find, labels
 from atenet.errors import AteError
@@ -43,18 +44,22 @@ async def keep_node_identity(
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
     """Keeps `file` a credential that is good for a third of its life yet, until `stop`."""
-    wait = _FIRST_RETRY
+    backoff = Backoff(_FIRST_RETRY, _CHECK_SECONDS)
     while not stop.is_set():
-        if _due(file, clock()):
-            try:
-                files.write_private(file, await request_identity(client))
-                wait = _FIRST_RETRY
-                _log.info("certificate renewed", extra={"file": str(file)})
-            except (AteError, *UNREACHABLE) as error:
-                _log.warning("no certificate yet", extra={"error": str(error), "retry_s": wait})
         pause = _CHECK_SECONDS
         if _due(file, clock()):
-            pause, wait = wait, min(_CHECK_SECONDS, 2 * wait)
+            problem = None
+            try:
+                files.write_private(file, await request_identity(client))
+                backoff.reset()
+                _log.info("certificate renewed", extra={"file": str(file)})
+            except (AteError, *UNREACHABLE) as error:
+                problem = str(error)
+            if _due(file, clock()):
+                pause = backoff.wait()
+            if problem is not None:
+                extra = {"error": problem, "retry_s": round(pause, 2)}
+                _log.warning("no certificate yet", extra=extra)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), pause)
 

@@ -151,10 +151,14 @@ async def _again(what: str, run: Callable[[], Awaitable[None]]) -> None:
     loop, backoff = asyncio.get_running_loop(), Backoff(_FIRST_RETRY)
     while True:
         began = loop.time()
+        problem = "it ended"
         try:
             await run()
         except (AteError, *UNREACHABLE) as error:
-            if loop.time() - began > backoff.longest:
-                backoff.reset()
-            _log.warning("%s: again soon", what, extra={"error": str(error)})
-        await asyncio.sleep(backoff.wait())
+            problem = str(error)
+        if loop.time() - began > backoff.longest:
+            backoff.reset()
+        wait = backoff.wait()
+        extra = {"error": problem, "retry_s": round(wait, 2)}
+        _log.warning("%s: again soon", what, extra=extra)
+        await asyncio.sleep(wait)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from atenet.controller.backoff import Backoff
 from atenet.controller.signing.cluster import UNREACHABLE
 from atenet.errors import AteError
 
@@ -29,7 +30,7 @@ class Work(Generic[K]):
         self._queued: set[K] = set()
         self._running: set[K] = set()
         self._again: set[K] = set()  # added while they were being looked at
-        self._failures: dict[K, int] = {}
+        self._failed: dict[K, Backoff] = {}
 
     def add(self, key: K) -> None:
         """To be looked at soon; at once if nothing else is."""
@@ -52,7 +53,7 @@ class Work(Generic[K]):
             self._running.add(key)
             try:
                 await self._handle(key)
-                self._failures.pop(key, None)
+                self._failed.pop(key, None)
             except (AteError, *UNREACHABLE) as error:
                 self._retry(key, error)
             finally:
@@ -62,10 +63,10 @@ class Work(Generic[K]):
                 self.add(key)
 
     def _retry(self, key: K, error: Exception) -> None:
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        wait = min(_LONGEST_RETRY, _FIRST_RETRY * 2.0 ** min(failures, 10))
+        wait = self._failed.setdefault(key, Backoff(_FIRST_RETRY, _LONGEST_RETRY)).wait()
         _log.warning(
-            "%s: not now", self._what, extra={"key": str(key), "error": str(error), "retry_s": wait}
+            "%s: not now",
+            self._what,
+            extra={"key": str(key), "error": str(error), "retry_s": round(wait, 2)},
         )
         asyncio.get_running_loop().call_later(wait, self.add, key)

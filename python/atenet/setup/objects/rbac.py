@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from atenet.controller.signing import names as identity
 from atenet.setup.config import Config
 from atenet.setup.objects.names import NAMESPACE, Component, Object, metadata
 
@@ -14,8 +15,6 @@ AUTHORITIES = ("pod-identity", "service-dns", "actor-identity", "interception")
 # What ate-controller signs for; the keys of the others are those of ateapi and of the egress gateway.
 SIGNERS = ("pod-identity", "service-dns")
 _READ = ("get", "list", "watch")
-_ACCOUNTS = ("ate-api-server", "atenet-router", "atenet-egress", "ate-credentials")
-_SERVICES = ("api", "atenet-router", "atenet-egress", "ate-credentials")
 
 Rule = dict[str, Any]
 
@@ -88,8 +87,9 @@ def _own_rules(pod_certificates: bool) -> list[Rule]:
         _rule("coordination.k8s.io", ["leases"], ("create",)),
     ]
     if not pod_certificates:
-        issued = [f"ate-identity-{each}" for each in _ACCOUNTS]
-        issued += [f"ate-serving-{each}" for each in _SERVICES]
+        services = identity.services()
+        issued = [identity.identity_secret(account) for account in services.values()]
+        issued += [identity.serving_secret(service) for service in services]
         rules += [
             _rule("", ["secrets"], ("get", "update", "patch", "delete"), issued),
             _rule("", ["secrets"], ("create",)),
