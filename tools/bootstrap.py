@@ -16,9 +16,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import containerd
+import golang
 import kubernetes
 import runsc
 import toolchain
@@ -207,24 +209,17 @@ def gvisor() -> None:
     """runsc, which keeps actors' memory: where it cannot be had, actors are of the process class."""
     try:
         runsc.ensure()
-    except runsc.RunscError as error:
+    except golang.GoError as error:
         reason = str(error).splitlines()[0]
         say(f"without gVisor: actors keep files, not memory ({reason})")
 
 
-def need_runsc() -> None:
-    """The same for who cannot do without."""
+def need(*ensured: Callable[[], Path]) -> None:
+    """What is built with Go, for who cannot do without. Raises SetupError."""
     try:
-        runsc.ensure()
-    except runsc.RunscError as error:
-        raise SetupError(str(error)) from error
-
-
-def need_kubernetes() -> None:
-    """Kubernetes' own control plane, for the tests of what runs on it."""
-    try:
-        kubernetes.ensure()
-    except kubernetes.KubernetesError as error:
+        for ensure in ensured:
+            ensure()
+    except golang.GoError as error:
         raise SetupError(str(error)) from error
 
 
@@ -232,19 +227,13 @@ def test() -> None:
     """What the tests need on top: a PostgreSQL server, Kubernetes and its store (none is left
     running), programs that fetch, and runsc."""
     system_without_services({**COMMANDS, **TEST_COMMANDS}, TEST_SERVICES)
-    need_runsc()
-    need_kubernetes()
+    need(runsc.ensure, kubernetes.ensure)
 
 
 def node() -> None:
     """A real node: kubelet, kube-proxy and containerd, and the control plane that it belongs to."""
     system_without_services({**COMMANDS, **NODE_COMMANDS}, TEST_SERVICES)
-    need_kubernetes()
-    try:
-        kubernetes.ensure_node()
-        containerd.ensure()
-    except (kubernetes.KubernetesError, containerd.ContainerdError) as error:
-        raise SetupError(str(error)) from error
+    need(kubernetes.ensure, kubernetes.ensure_node, containerd.ensure)
 
 
 def system_without_services(commands: dict[str, str], services: Sequence[str]) -> None:
@@ -287,8 +276,8 @@ PARTS: dict[str, Callable[[], None]] = {
     "engine": engine,
     "demo": demo,
     "gvisor": gvisor,
-    "runsc": need_runsc,
-    "kubernetes": need_kubernetes,
+    "runsc": partial(need, runsc.ensure),
+    "kubernetes": partial(need, kubernetes.ensure),
     "test": test,
     "node": node,
     "bench": bench,

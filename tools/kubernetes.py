@@ -10,49 +10,31 @@ first argument: they share most of their code, which is then linked once.
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 from pathlib import Path
 
 import golang
 
-ROOT = Path(__file__).resolve().parent.parent
-MODULE = ROOT / "tools" / "kubernetes"
-ADVICE = (
-    f"hint: install Go {golang.GO_MINIMUM[0]}.{golang.GO_MINIMUM[1]} or newer, then run the same "
-    "command again; what tests Kubernetes cannot do without"
+SOURCE = golang.Source(
+    "Kubernetes",
+    Path(__file__).resolve().parent / "kubernetes",
+    r"k8s\.io/kubernetes (v1\.\d+\.\d+)$",
+    ", then run the same command again; what tests Kubernetes cannot do without",
 )
-# Nobody looks into it with a debugger: neither written while compiling nor linked.
-LEAN = ("-gcflags=all=-dwarf=false", "-ldflags=-s -w")
-
-
-class KubernetesError(Exception):
-    """There is no Kubernetes and none can be built; the text says what to do."""
-
-
-def pinned() -> str:
-    """`v1.37.2`: what go.mod names."""
-    text = (MODULE / "go.mod").read_text()
-    found = re.search(r"k8s\.io/kubernetes (v1\.\d+\.\d+)$", text, re.MULTILINE)
-    if found is None:
-        raise KubernetesError(f"{MODULE / 'go.mod'} pins no Kubernetes")
-    return found[1]
 
 
 def program() -> Path:
     """Where it is, once it is built."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "atenet" / "kubernetes" / pinned() / "kube"
+    return SOURCE.directory() / "kube"
 
 
 def node_program() -> Path:
     """Where kubelet and kube-proxy are, as one program."""
-    return program().with_name("kube-node")
+    return SOURCE.directory() / "kube-node"
 
 
 def ensure() -> Path:
-    """The program, built if it is not there yet. Raises KubernetesError."""
+    """The program, built if it is not there yet. Raises golang.GoError."""
     return _ensure(program(), ".")
 
 
@@ -62,28 +44,10 @@ def ensure_node() -> Path:
 
 
 def _ensure(target: Path, package: str) -> Path:
-    if target.exists():
-        return target
-    go = golang.find_go()
-    if go is None:
-        raise KubernetesError(f"there is no Go to build Kubernetes with\n{ADVICE}")
-    print(f"==> kubernetes: building {target.name} {pinned()} (some minutes, once)", flush=True)
-    try:
-        return golang.build(go, MODULE, package, target, *LEAN)
-    except golang.GoError as error:
-        raise KubernetesError(
-            f"Kubernetes could not be built; the words are above\n{ADVICE}"
-        ) from error
-
-
-def main() -> int:
-    try:
-        print(ensure_node() if sys.argv[1:] == ["node"] else ensure())
-    except KubernetesError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return SOURCE.made(
+        target, lambda go: golang.build(go, SOURCE.module, package, target, *golang.LEAN)
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(golang.main(ensure_node if sys.argv[1:] == ["node"] else ensure))

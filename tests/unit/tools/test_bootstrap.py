@@ -91,8 +91,7 @@ def test_the_server_s_programs_are_found_where_debian_keeps_them(
     monkeypatch.setattr(bootstrap, "SBIN", [])
     monkeypatch.setattr(bootstrap, "POSTGRESQL", tmp_path)
     # What takes minutes where it is missing.
-    monkeypatch.setattr(bootstrap, "need_runsc", lambda: None)
-    monkeypatch.setattr(bootstrap, "need_kubernetes", lambda: None)
+    monkeypatch.setattr(bootstrap, "need", lambda *_: None)
     monkeypatch.setenv("PATH", "")
     bootstrap.test()
     (tmp_path / "15" / "bin").mkdir(parents=True)

@@ -21,25 +21,25 @@ def test_without_go_it_says_what_to_install(
     containerd: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(containerd.golang, "find_go", lambda: None)
-    with pytest.raises(containerd.ContainerdError, match=r"no Go .*\n?hint: install Go 1\."):
+    with pytest.raises(containerd.golang.GoError, match=r"no Go .*\n?hint: install Go 1\."):
         containerd.ensure()
 
 
 def test_what_was_built_is_used_again(
     containerd: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    containerd.directory().mkdir(parents=True)
+    containerd.SOURCE.directory().mkdir(parents=True)
     for name in containerd.PROGRAMS:
-        (containerd.directory() / name).touch(0o755)
+        (containerd.SOURCE.directory() / name).touch(0o755)
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    assert containerd.ensure().name == containerd.pinned()
+    assert containerd.ensure().name == containerd.SOURCE.pinned()
 
 
 def test_only_what_is_missing_is_built(
     containerd: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    containerd.directory().mkdir(parents=True)
-    (containerd.directory() / "containerd").touch(0o755)
+    containerd.SOURCE.directory().mkdir(parents=True)
+    (containerd.SOURCE.directory() / "containerd").touch(0o755)
     built = []
     monkeypatch.setattr(containerd.golang, "find_go", lambda: "go")
     monkeypatch.setattr(

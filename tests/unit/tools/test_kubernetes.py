@@ -19,7 +19,7 @@ def kubernetes(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_every_module_of_its_own_is_of_the_pinned_release(kubernetes: ModuleType) -> None:
     text = (TOOLS / "kubernetes" / "go.mod").read_text()
-    release = kubernetes.pinned().replace("v1.", "v0.", 1)
+    release = kubernetes.SOURCE.pinned().replace("v1.", "v0.", 1)
     replaced = re.findall(r"^\t(k8s\.io/\S+) => (\S+) (\S+)$", text, re.MULTILINE)
     assert len(replaced) > 20
     assert all(old == new and version == release for old, new, version in replaced)
@@ -30,7 +30,7 @@ def test_without_go_it_says_what_to_install(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(kubernetes.golang, "find_go", lambda: None)
-    with pytest.raises(kubernetes.KubernetesError, match=r"no Go .*\n?hint: install Go 1\."):
+    with pytest.raises(kubernetes.golang.GoError, match=r"no Go .*\n?hint: install Go 1\."):
         kubernetes.ensure()
 
 
@@ -43,7 +43,7 @@ def test_what_was_built_is_used_again(
     built.touch(0o755)
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     assert kubernetes.ensure() == built
-    assert built.parent.name == kubernetes.pinned()
+    assert built.parent.name == kubernetes.SOURCE.pinned()
 
 
 def test_a_nodes_programs_are_built_apart_from_the_control_planes(
