@@ -7,8 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from atenet.controller.signing import names, rotate
+from atenet.controller.signing import names
 from atenet.controller.signing.cluster import find
+from atenet.controller.signing.rotate import rotate
 from atenet.controller.signing.rotation import Pace, Stage
 from lightkube import ApiError, AsyncClient
 from lightkube.models.meta_v1 import ObjectMeta

@@ -9,10 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from atenet.controller.signing import keep_node_identity, names, rotate
+from atenet.controller.signing import names
 from atenet.controller.signing.cluster import find
 from atenet.controller.signing.keeper import Keeper
-from atenet.controller.signing.node_identity import request_identity
+from atenet.controller.signing.node_identity import keep_node_identity, request_identity
+from atenet.controller.signing.rotate import rotate
 from atenet.controller.signing.rotation import Pace, Stage
 from atenet.errors import AteError
 from atenet.identity import spiffe

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from atenet.ateapi.mint.certificates import CertificateMint
-from atenet.controller.signing import names, rotate
+from atenet.controller.signing import names
 from atenet.controller.signing.keeper import Keeper, parse_bundle
-from atenet.controller.signing.rotate import Rotator
+from atenet.controller.signing.rotate import Rotator, rotate
 from atenet.controller.signing.rotation import Action, Pace, Stage
 from atenet.controller.signing.trust import Trust
 from atenet.identity import spiffe

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from atenet.controller.signing import ensure_authorities
+from atenet.controller.signing.authorities import ensure_authorities
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import Secret

@@ -7,7 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from atenet.controller.signing import SigningSettings, ensure_authorities, run_signing
+from atenet.controller.signing.authorities import ensure_authorities
+from atenet.controller.signing.run import run_signing
+from atenet.controller.signing.settings import SigningSettings
 from lightkube import ApiError, AsyncClient
 from lightkube.models.core_v1 import (
     Container,

@@ -8,8 +8,8 @@ from lightkube import AsyncClient, KubeConfig
 from atenet import __version__, daemon
 from atenet.controller.process import serve
 from atenet.controller.settings import ControllerSettings, NodeIdentitySettings
-from atenet.controller.signing import keep_node_identity
 from atenet.controller.signing.names import BUNDLE_KEY
+from atenet.controller.signing.node_identity import keep_node_identity
 from atenet.flags import options_for
 
 __all__ = ["main"]

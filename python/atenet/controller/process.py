@@ -17,7 +17,8 @@ from atenet.controller.metrics import Metrics
 from atenet.controller.records import Records
 from atenet.controller.running import WorkerPools
 from atenet.controller.settings import ControllerSettings
-from atenet.controller.signing import SigningSettings, run_signing
+from atenet.controller.signing.run import run_signing
+from atenet.controller.signing.settings import SigningSettings
 from atenet.controller.worker_pod import PodSettings
 from atenet.daemon import Stop, announce_ready
 from atenet.errors import AteError
