@@ -34,6 +34,8 @@ class Context:
     drain_wait: float = 60.0  # seconds that actors in use may stay on a draining worker
     pack: bool = False  # claims go to the fullest worker with room, not the emptiest
     registered: asyncio.Event = field(default_factory=asyncio.Event)  # pulsed by each registration
+    # Template -> when it was last told that its actors find no room.
+    shortages: dict[str, float] = field(default_factory=dict)
 
     @property
     def heard_after(self) -> float:

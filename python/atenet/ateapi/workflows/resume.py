@@ -17,6 +17,7 @@ from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.decide import ResumeStep, Verdict
 from atenet.ateapi.workflows.moving import move_elsewhere, room_elsewhere
 from atenet.ateapi.workflows.reclaim import reclaim
+from atenet.ateapi.workflows.shortage import tell_shortage
 from atenet.ateapi.workflows.stops import reached
 from atenet.ateapi.workflows.suspend import suspend
 from atenet.ateapi.workflows.thaw import thaw
@@ -95,6 +96,7 @@ async def _claim(context: Context, actor: pb.Actor) -> tuple[pb.Actor, WorkerRow
     claimed = claimed or await reclaim(context, uid)
     context.metrics.claimed(granted=claimed is not None)
     if claimed is None:
+        await tell_shortage(context, actor)
         raise _NO_ROOM
     context.metrics.resume_phase("claim", time.perf_counter() - began)
     reached("resume.claimed")
