@@ -30,6 +30,7 @@ from atenet.rpc import mtls_channel
 
 from benchmarks.machine import machine, versions
 from benchmarks.result import RESULTS
+from tests.support.eventually import within
 
 _ACTORS = 200
 _SLOTS = 64
@@ -136,7 +137,7 @@ class System:
 async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), 60)
+        await within(process.wait(), 60)
 
 
 async def _prepare(control: Any) -> list[str]:

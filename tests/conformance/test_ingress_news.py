@@ -8,7 +8,7 @@ import asyncio
 import grpc
 import pytest
 
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.origins import echo
 from tests.support.pki import Pki
 from tests.support.resume_steps import failure, no_room, resumed, running
@@ -45,7 +45,7 @@ async def test_a_parked_request_is_served_as_soon_as_there_is_room(own_stage, pk
     await parked(stage)
     api.script(actor.ref, resumed(actor.place))
     api.free_capacity()
-    assert (await asyncio.wait_for(waiting, 20)).status == 200
+    assert (await within(waiting, 20)).status == 200
 
 
 @pytest.mark.conformance("I-19")
@@ -59,7 +59,7 @@ async def test_a_request_for_an_actor_in_motion_is_served_as_soon_as_it_rests(  
     await parked(stage)
     api.script(actor.ref, resumed(actor.place.resumed_here()))
     api.end_assignment(actor.place)
-    assert (await asyncio.wait_for(waiting, 20)).status == 200
+    assert (await within(waiting, 20)).status == 200
 
 
 @pytest.mark.only("agentgateway")

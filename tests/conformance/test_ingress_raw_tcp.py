@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from tests.support.addresses import bound_socket
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.pki import WORKER_ID
 from tests.support.raw_h2 import RawH2, StreamResetError
 from tests.support.raw_http1 import RawHttp1, request
@@ -111,7 +111,7 @@ async def test_each_direction_ends_by_itself(stage: Stage) -> None:
     await wire.send(b"last\n")
     wire.writer.write_eof()
     assert await wire.reader.read() == b"LAST\nbye\n"
-    assert await asyncio.wait_for(tcp.endings.get(), LIMIT) == "end"
+    assert await within(tcp.endings.get(), LIMIT) == "end"
 
 
 async def test_http2_streams_carry_it_too(stage: Stage) -> None:
@@ -158,10 +158,10 @@ async def test_it_ends_with_a_reset_when_the_actor_is_suspended(stage: Stage) ->
         await outer.wait(lambda: b"220" in stream.data)
         await stage.worker.deactivate(actor.activation)
         with pytest.raises(ConnectionResetError):
-            await asyncio.wait_for(wire.reader.read(), LIMIT)
+            await within(wire.reader.read(), LIMIT)
         with pytest.raises(StreamResetError):
             await outer.response(stream)
-    assert {await asyncio.wait_for(tcp.endings.get(), LIMIT) for _ in range(2)} == {"reset"}
+    assert {await within(tcp.endings.get(), LIMIT) for _ in range(2)} == {"reset"}
 
 
 async def test_a_tunnel_stays_with_the_activation_of_its_beginning(stage: Stage) -> None:
@@ -184,7 +184,7 @@ async def test_a_port_where_nothing_listens_ends_the_tunnel_with_a_reset(stage: 
     wire = await opened(stage, actor, plain=True)
     await wire.send(b"\x00\x01 not HTTP\n")
     with pytest.raises(ConnectionResetError):
-        await asyncio.wait_for(wire.reader.read(), LIMIT)
+        await within(wire.reader.read(), LIMIT)
 
 
 async def test_its_line_in_the_log_has_the_bytes_of_both_ways(stage: Stage) -> None:

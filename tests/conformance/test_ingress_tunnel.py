@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import raw_h2
 from tests.support.addresses import bound_socket
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.grpc_origin import method
 from tests.support.http1_message import chunk
 from tests.support.origins import Exchange, answering, echo, held
@@ -337,4 +337,4 @@ async def test_an_upload_reaches_an_actor_that_keeps_no_connection(stage: Stage)
     actor, _ = await stage.actor(slow)
     answer = await stage.request(actor, "POST", "/", body=b"u" * 200_000)
     assert answer.data == b"early"
-    assert await asyncio.wait_for(sizes.get(), 20) == 200_000
+    assert await within(sizes.get(), 20) == 200_000

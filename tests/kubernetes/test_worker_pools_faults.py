@@ -18,7 +18,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import Secret
 
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.kube_cluster import KubeCluster
 from tests.support.pool_stage import PoolStage, pool_stage
 
@@ -168,7 +168,7 @@ async def test_of_two_replicas_one_acts_and_the_other_takes_over_when_it_is_kill
             await stage.settled(3, seconds=60)
             assert await two.page("/readyz") == "leading\n"
             two.process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(two.process.wait(), 20) == 0
+            assert await within(two.process.wait(), 20) == 0
     lease = await stage.client.get(Lease, "ate-controller", namespace=stage.namespace)
     assert (lease.spec.holderIdentity or "") == ""
     assert lease.spec.leaseTransitions == 1

@@ -30,6 +30,8 @@ from atenet.worker.sandbox import (
     account_of,
 )
 
+from tests.support.eventually import within
+
 # An actor that listens on port 80 and answers everything with 200 and the body of /data/greeting.
 HTTP_ACTOR = """
 import http.server, pathlib
@@ -166,7 +168,7 @@ class ActorBox:
         before = log.stat().st_size if log.exists() else 0
         group = await self.sandbox.start(launch)
         try:
-            ended = await asyncio.wait_for(asyncio.shield(group.exited), 30)
+            ended = await within(asyncio.shield(group.exited), 30)
         finally:
             await group.stop(0)
             if own:

@@ -24,7 +24,7 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import ateapi_pb2_grpc as pb_grpc
 from atenet.rpc import MtlsChannel, mtls_channel
 
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.fake_atelet import FakeAtelet
 
 
@@ -128,13 +128,13 @@ class ControlPlane:
     async def killed(self) -> int:
         """Waits until the process has died by itself; its exit code (-9 for SIGKILL)."""
         assert self._process is not None
-        return await asyncio.wait_for(self._process.wait(), 20)
+        return await within(self._process.wait(), 20)
 
     async def terminate(self) -> tuple[int, bytes]:
         """SIGTERM; the exit code and what was printed."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        out, _ = await asyncio.wait_for(self._process.communicate(), 30)
+        out, _ = await within(self._process.communicate(), 30)
         return self._process.returncode or 0, out
 
     def settings(self, **changed: Any) -> Settings:

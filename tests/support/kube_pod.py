@@ -19,6 +19,7 @@ from typing import Any
 from atenet._engine import socket_in_netns
 from atenet.router.binary import find_envoy
 
+from tests.support.eventually import within
 from tests.support.kube_way import Address, KubeWays, Target
 
 Object = dict[str, Any]
@@ -88,7 +89,7 @@ class KubePod:
         reader, writer = await asyncio.open_connection(sock=sock)
         try:
             writer.write(f"GET {path} HTTP/1.0\r\nhost: pod\r\n\r\n".encode())
-            line = await asyncio.wait_for(reader.readline(), 5)
+            line = await within(reader.readline(), 5)
             return int(line.split()[1]) if line else None
         finally:
             writer.close()
@@ -157,7 +158,7 @@ class KubePod:
         await asyncio.gather(*(self._end(each, limit) for each in self.spec["containers"]))
         for name in reversed([name for name in self.containers if name not in staying]):
             self.containers[name].process.send_signal(signal.SIGTERM)
-            await asyncio.wait_for(self.containers[name].process.wait(), limit)
+            await within(self.containers[name].process.wait(), limit)
         return {name: each.process.returncode or 0 for name, each in self.containers.items()}
 
     async def _end(self, container: Object, limit: float) -> None:

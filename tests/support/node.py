@@ -26,7 +26,7 @@ from tests.support.actor_box import new_prefix
 from tests.support.addresses import loopback_address
 from tests.support.egress_agent import issued, present_policy
 from tests.support.egress_pki import tunnel_id
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.pki import Authority
 
 _STOP_SECONDS = 30
@@ -164,7 +164,7 @@ class Node:
 
     async def stop(self, process: Process) -> int:
         process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(process.wait(), _STOP_SECONDS)
+        return await within(process.wait(), _STOP_SECONDS)
 
     async def kill(self, process: Process) -> None:
         process.kill()
@@ -324,7 +324,7 @@ async def patiently(call: Callable[[], Awaitable[Any]]) -> Any:
 async def _end(process: Process) -> None:
     if process.returncode is None:
         process.terminate()
-        await asyncio.wait_for(process.wait(), _STOP_SECONDS)
+        await within(process.wait(), _STOP_SECONDS)
 
 
 @asynccontextmanager

@@ -31,7 +31,7 @@ from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
 from lightkube.types import PatchType
 
 from tests.support.control_plane import ControlPlane, control_plane, resume
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.kube_cluster import KubeCluster
 from tests.support.kube_nodes import SimulatedNodes, simulated_nodes
 
@@ -107,7 +107,7 @@ class PoolStage:
 
         task = asyncio.create_task(leadership.run(lead, stop))
         try:
-            await asyncio.wait_for(started.wait(), 20)
+            await within(started.wait(), 20)
             yield made[0]
         finally:
             stop.set()

@@ -29,7 +29,7 @@ from atenet.identity import spiffe
 from atenet.proto import ateapi_pb2 as pb
 
 from tests.support.control_plane import ControlPlane, control_plane, resume, suspend
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.postgres import PostgresServer, postgres_server
 
 # What routers retry, and for how long and how often by default (ParkingConfig).
@@ -137,7 +137,7 @@ class Storm:
     async def _kill(self, every: float, stack: contextlib.AsyncExitStack) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), every)
+                await within(self._over.wait(), every)
                 return
             plane = self.planes[self.report.kills % len(self.planes)]
             plane.kill()

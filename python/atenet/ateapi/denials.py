@@ -105,8 +105,9 @@ class Denials:
     async def _gateways(self) -> tuple[list[_Source], list[str]]:
         host, port = self._sources.gateways.host, self._sources.gateways.port
         try:
-            looked_up = asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            answers = await asyncio.wait_for(looked_up, _NAME_SECONDS)
+            loop = asyncio.get_running_loop()
+            async with asyncio.timeout(_NAME_SECONDS):
+                answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             _log.warning("no egress gateway found", extra={"gateways": host, "error": str(error)})
             return [], [f"egress gateways ({host})"]

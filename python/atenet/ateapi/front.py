@@ -121,7 +121,8 @@ class Front:
             await self._count()
             process = self._running()
             self._write(process, {"close_seconds": seconds})
-            await asyncio.wait_for(process.wait(), seconds + 5)
+            async with asyncio.timeout(seconds + 5):
+                await process.wait()
         await self._end()
 
     async def count(self) -> None:
@@ -163,7 +164,8 @@ class Front:
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
 
     async def _spawn(self, listen: str) -> str:
         self._seen = dict.fromkeys(_WARM, 0)
@@ -183,7 +185,8 @@ class Front:
             ) from e
         except (OSError, EOFError) as e:
             with contextlib.suppress(TimeoutError):  # its end is a moment behind that of its output
-                await asyncio.wait_for(self._process.wait(), _END_SECONDS)
+                async with asyncio.timeout(_END_SECONDS):
+                    await self._process.wait()
             await self._end()
             raise AteError(
                 f"the control plane's front ended at its start, with {_status(self._process)}",

@@ -81,7 +81,8 @@ class Listener:
     async def finished(self, limit_seconds: float = 2.0) -> None:
         """Returns when every answer that was begun is out, or after the limit."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._quiet.wait(), limit_seconds)
+            async with asyncio.timeout(limit_seconds):
+                await self._quiet.wait()
 
     def _count(self, change: int) -> None:
         self._open += change

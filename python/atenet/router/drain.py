@@ -75,7 +75,8 @@ async def _until_quiet(carrier: Carrier, hurry: asyncio.Event) -> bool:
 
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     return event.is_set()
 
 

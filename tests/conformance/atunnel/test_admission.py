@@ -9,6 +9,7 @@ from atenet._engine import TUNNEL_STREAMS
 
 from tests.conformance.atunnel.conftest import Serve, Worker, WorkerMaker, echo, eventually
 from tests.support.actor_network import ActorNetwork
+from tests.support.eventually import within
 from tests.support.http1_message import Head
 from tests.support.router_peer import (
     STALE,
@@ -204,7 +205,7 @@ async def test_the_actor_sees_only_application_bytes(
             await wire.send(connect_head("team/recorder", "x:80") + b"GET / HTTP/1.1\r\n\r\n")
             assert (await wire.head()).status == 200
             # TLS cannot half-close through asyncio: the whole connection goes.
-    assert await asyncio.wait_for(seen, 10) == b"GET / HTTP/1.1\r\n\r\n"
+    assert await within(seen, 10) == b"GET / HTTP/1.1\r\n\r\n"
 
 
 @pytest.mark.conformance("T-04")

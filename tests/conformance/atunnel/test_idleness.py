@@ -8,6 +8,7 @@ from h2.exceptions import StreamClosedError
 
 from tests.conformance.atunnel.conftest import Serve, Worker, eventually
 from tests.support.actor_network import ActorNetwork
+from tests.support.eventually import within
 from tests.support.router_peer import STALE, RouterPeer
 
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -78,7 +79,7 @@ async def test_an_actor_that_thinks_in_silence_is_in_use_and_a_kept_connection_i
     assert await router.receive(tunnel, len(WHOLE)) == WHOLE
     # Behind its answer the connection ends by itself.
     await router.ended(tunnel)
-    await asyncio.wait_for(ending, 30)
+    await within(ending, 30)
 
 
 @pytest.mark.conformance("T-05")
@@ -142,6 +143,6 @@ async def test_no_request_comes_between_the_question_and_the_answer(
         asked += [asyncio.create_task(ask()) for _ in range(2)]
         for status in await asyncio.gather(*asked):
             outcomes[status] += 1
-        await asyncio.wait_for(ending, 30)
+        await within(ending, 30)
     assert sum(outcomes.values()) == 120
     assert outcomes[421] >= 40, "those that came after"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance.atunnel.conftest import Serve, Worker, echo, eventually
 from tests.support.actor_network import ACTOR, ActorNetwork
+from tests.support.eventually import within
 from tests.support.router_peer import STALE, RouterPeer, connect_head, http1_peer
 
 CANCEL = int(h2.errors.ErrorCodes.CANCEL)
@@ -27,7 +28,7 @@ async def test_a_suspend_refuses_new_tunnels_and_lets_running_ones_end(
     await router.send(running, b"still here", end=True)
     assert await router.receive(running, 10) == b"still here"
     await router.ended(running)
-    assert await asyncio.wait_for(ending, 30) is True
+    assert await within(ending, 30) is True
 
 
 @pytest.mark.conformance("T-05")
@@ -54,7 +55,7 @@ async def test_what_outlasts_the_grace_is_reset_on_both_sides(
     assert time.monotonic() - start >= 0.3
     assert worker.stats()["actors"] == []
     assert await router.was_reset(tunnel) == CANCEL
-    assert isinstance(await asyncio.wait_for(actor_saw, 10), ConnectionResetError)
+    assert isinstance(await within(actor_saw, 10), ConnectionResetError)
 
 
 @pytest.mark.conformance("T-05")
@@ -67,7 +68,7 @@ async def test_an_http1_tunnel_is_reset_too(
         assert await wire.reader.readexactly(4) == b"ping"
         assert await worker.deactivate("echo") is True
         with pytest.raises(ConnectionResetError):
-            await asyncio.wait_for(wire.reader.read(1), 10)
+            await within(wire.reader.read(1), 10)
 
 
 @pytest.mark.conformance("T-05")
@@ -226,7 +227,7 @@ async def test_closing_lets_tunnels_end_and_then_resets_them(
     assert await router.receive(ends, 3) == b"bye"
     await router.ended(ends)
     assert await router.was_reset(stays) == CANCEL
-    await asyncio.wait_for(closing, 30)
+    await within(closing, 30)
     host, port = worker.address.split(":")
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(host, int(port))

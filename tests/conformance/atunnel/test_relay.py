@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from tests.conformance.atunnel.conftest import Serve, Worker, echo, eventually
 from tests.support.actor_network import ActorNetwork
+from tests.support.eventually import within
 from tests.support.raw_h2 import RawH2
 from tests.support.router_peer import (
     RouterPeer,
@@ -78,7 +79,7 @@ async def test_the_actors_end_leaves_the_upload_running(router: RouterPeer, acto
     assert bytes(tunnel.data) == b"answer"
     upload = os.urandom(16 * MIB)
     sending = asyncio.create_task(router.send(tunnel, upload, end=True))
-    received = await asyncio.wait_for(reader.read(), 60)
+    received = await within(reader.read(), 60)
     await sending
     assert hashlib.sha256(received).digest() == hashlib.sha256(upload).digest()
     writer.close()
@@ -91,7 +92,7 @@ async def test_the_routers_end_leaves_the_download_running(
     tunnel = await router.open("team/driven")
     reader, writer = await actor.connection()
     await router.send(tunnel, b"question", end=True)
-    assert await asyncio.wait_for(reader.read(), 10) == b"question"
+    assert await within(reader.read(), 10) == b"question"
     download = os.urandom(16 * MIB)
     writer.write(download)
     writer.close()
@@ -151,7 +152,7 @@ async def test_the_routers_reset_is_a_reset(router: RouterPeer, actor: Actor) ->
     assert await reader.readexactly(10) == b"half of it"
     await router.h2.reset(tunnel)
     with pytest.raises(ConnectionResetError):
-        await asyncio.wait_for(reader.read(), 10)
+        await within(reader.read(), 10)
     writer.close()
 
 
@@ -161,7 +162,7 @@ async def test_a_router_that_vanishes_is_a_reset(worker: Worker, actor: Actor) -
         await router.open("team/driven")
         reader, writer = await actor.connection()
     with pytest.raises(ConnectionResetError):
-        await asyncio.wait_for(reader.read(), 10)
+        await within(reader.read(), 10)
     writer.close()
 
 
@@ -190,9 +191,9 @@ async def test_early_bytes_are_kept_until_the_actor_is_there(
     early = os.urandom(200_000)
     tunnel = await router.open("team/driven", early=early)
     reader, writer = await actor.connection()
-    assert await asyncio.wait_for(reader.readexactly(len(early)), 10) == early
+    assert await within(reader.readexactly(len(early)), 10) == early
     await router.send(tunnel, b"then", end=True)
-    assert await asyncio.wait_for(reader.read(), 10) == b"then"
+    assert await within(reader.read(), 10) == b"then"
     writer.close()
 
 
@@ -201,7 +202,7 @@ async def test_early_bytes_behind_an_http1_head_are_kept(worker: Worker, actor: 
     async with http1_peer(worker.address, worker.pki) as wire:
         await wire.send(connect_head("team/driven", "x:80") + b"hello")
         reader, writer = await actor.connection()
-        assert await asyncio.wait_for(reader.readexactly(5), 10) == b"hello"
+        assert await within(reader.readexactly(5), 10) == b"hello"
         writer.write(b"bye")
         writer.close()
         assert (await wire.head()).status == 200
@@ -273,7 +274,7 @@ async def test_a_stopped_actor_throttles_the_router_and_no_other_tunnel(
             await asyncio.sleep(0.01)
         for _ in range(50):
             small = await router.open("team/mixed", early=b"small")
-            assert await asyncio.wait_for(router.receive(small, 5), 5) == b"small"
+            assert await within(router.receive(small, 5), 5) == b"small"
             await router.h2.reset(small)
         assert not sending.done()
         sending.cancel()
@@ -289,14 +290,14 @@ async def test_http1_half_closes_and_resets(worker: Worker, actor: Actor) -> Non
         _, writer = await actor.connection()
         abort(writer)
         with pytest.raises(ConnectionResetError):
-            await asyncio.wait_for(wire.reader.read(), 10)
+            await within(wire.reader.read(), 10)
     async with http1_peer(worker.address, worker.pki) as wire:
         await wire.send(connect_head("team/driven", "x:80"))
         assert (await wire.head()).status == 200
         reader, writer = await actor.connection()
         wire.abort()
         with pytest.raises(ConnectionResetError):
-            await asyncio.wait_for(reader.read(), 10)
+            await within(reader.read(), 10)
         writer.close()
 
 

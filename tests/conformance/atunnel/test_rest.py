@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.conformance.atunnel.conftest import Serve, Worker
 from tests.support.actor_network import ActorNetwork
+from tests.support.eventually import within
 from tests.support.http1_message import read_head
 from tests.support.router_peer import RouterPeer, connect_head, http1_peer
 
@@ -59,7 +60,7 @@ async def test_a_kept_connection_that_carries_nothing_is_ended_at_once(
     assert time.monotonic() - start < GRACE / 2
     # Nothing was lost, so nobody is told of a reset.
     await router.ended(tunnel)
-    assert await asyncio.wait_for(actor.endings.get(), 10) == "end"
+    assert await within(actor.endings.get(), 10) == "end"
 
 
 async def test_a_busy_connection_is_ended_behind_the_last_byte_of_its_answer(
@@ -76,7 +77,7 @@ async def test_a_busy_connection_is_ended_behind_the_last_byte_of_its_answer(
     await router.ended(tunnel)
     assert await ending is True
     assert time.monotonic() - start < GRACE / 2
-    assert await asyncio.wait_for(actor.endings.get(), 10) == "end"
+    assert await within(actor.endings.get(), 10) == "end"
 
 
 async def test_the_same_over_http1(worker: Worker, actor: HalvedAnswers) -> None:
@@ -88,7 +89,7 @@ async def test_the_same_over_http1(worker: Worker, actor: HalvedAnswers) -> None
         start = time.monotonic()
         assert await worker.deactivate("kept", grace=GRACE) is True
         assert time.monotonic() - start < GRACE / 2
-        assert await asyncio.wait_for(wire.reader.read(), 10) == b""
+        assert await within(wire.reader.read(), 10) == b""
 
 
 async def test_a_connection_on_which_nothing_was_said_yet_has_the_grace(

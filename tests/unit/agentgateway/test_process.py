@@ -13,7 +13,7 @@ import pytest
 from atenet.identity import spiffe
 from atenet.identity.local import LocalIdentity
 
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.router_process import program
 from tests.unit.agentgateway.files import TLS, config, ingress, text
 
@@ -44,7 +44,7 @@ class Run:
         return addresses
 
     async def ended(self) -> tuple[int, str, str]:
-        out, err = await asyncio.wait_for(self.process.communicate(), 30)
+        out, err = await within(self.process.communicate(), 30)
         assert self.process.returncode is not None
         return self.process.returncode, out.decode(), err.decode()
 

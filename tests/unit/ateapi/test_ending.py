@@ -6,6 +6,8 @@ import logging
 import pytest
 from atenet.ateapi.ending import ended
 
+from tests.support.eventually import within
+
 
 async def test_tasks_end_whatever_they_come_to() -> None:
     async def fails() -> None:
@@ -37,7 +39,7 @@ async def test_a_task_that_loses_its_cancellation_is_named_and_left(
     task = asyncio.create_task(deaf(), name="deaf")
     await asyncio.sleep(0)
     with caplog.at_level(logging.ERROR, "atenet.ateapi.ending"):
-        await asyncio.wait_for(ended([task], 0.05), 5.0)
+        await within(ended([task], 0.05), 5.0)
     assert [record.__dict__["task"] for record in caplog.records] == ["deaf"]
     assert not task.done()
     free.set()

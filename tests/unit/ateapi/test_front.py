@@ -28,7 +28,7 @@ from atenet.proto import routersupport_pb2_grpc as support_grpc
 from atenet.rpc import MtlsChannel, fronted_auth_context, fronted_server, mtls_channel, spiffe_id_in
 
 from tests.support.control_plane import ControlPlane, code_of, control_plane, ref, resume, suspend
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 
 BINARY = bytes(range(256))
 
@@ -180,7 +180,7 @@ async def test_a_caller_that_cancels_is_gone_for_the_server_too(behind: Behind) 
     call = _unary(behind.channel(), "Hang")(b"")
     await behind.arrived.wait()
     call.cancel()
-    await asyncio.wait_for(behind.cancelled.wait(), 5)
+    await within(behind.cancelled.wait(), 5)
 
 
 async def test_a_caller_that_breaks_off_is_gone_for_the_server_too(behind: Behind) -> None:
@@ -190,7 +190,7 @@ async def test_a_caller_that_breaks_off_is_gone_for_the_server_too(behind: Behin
     await channel.close()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await asyncio.wait_for(behind.cancelled.wait(), 5)
+    await within(behind.cancelled.wait(), 5)
 
 
 async def test_the_deadline_is_the_server_s_too(behind: Behind) -> None:
@@ -198,7 +198,7 @@ async def test_the_deadline_is_the_server_s_too(behind: Behind) -> None:
     assert (await code_of(call))[0] == "DEADLINE_EXCEEDED"
     assert behind.remaining is not None
     assert 0 < behind.remaining <= 1.0
-    await asyncio.wait_for(behind.cancelled.wait(), 5)
+    await within(behind.cancelled.wait(), 5)
 
 
 async def test_large_messages_pass_and_too_large_ones_are_refused_as_ever(behind: Behind) -> None:

@@ -29,7 +29,7 @@ from tests.support.control_plane import (
     revert,
     suspend,
 )
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 
 Codes = grpc.StatusCode
 
@@ -42,7 +42,7 @@ class Router:
         self.call: Any = support_grpc.RouterSupportStub(channel).Watch(support_pb.WatchRequest())
 
     async def next(self) -> support_pb.WatchEvent:
-        event = await asyncio.wait_for(self.call.read(), 10)
+        event = await within(self.call.read(), 10)
         assert isinstance(event, support_pb.WatchEvent)
         return event
 

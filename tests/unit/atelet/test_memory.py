@@ -14,7 +14,7 @@ from atenet.gvisor import STATES
 from atenet.snapshots import open_objects
 from atenet.worker.sandbox.gvisor.runsc import processes
 
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.gvisor_box import count, counter_template, runsc
 from tests.support.node import DATA, FULL, Node, node
 from tests.support.s3_server import s3_server
@@ -276,7 +276,7 @@ async def test_a_pause_stands_still_in_place(staffed: Node) -> None:
     before = _mine()
     await staffed.pause(handle)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(count(gateway), 0.3)
+        await within(count(gateway), 0.3)
     await staffed.thaw(handle)
     assert int(await count(gateway)) >= 2
     assert set(before) <= set(_mine())

@@ -14,7 +14,7 @@ from atenet.proto import atelet_pb2
 
 from tests.support.actor_box import GET, ask, http_probe, kill_actor, processes_of, put, template
 from tests.support.deep_tree import nested
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.node import DATA, Node
 
 # An actor's account follows from its uid: no other run on this machine has the same one.
@@ -241,7 +241,7 @@ async def test_terminate_does_not_wait_for_a_start_that_waits(staffed: Node) -> 
     never = template("sh", "-c", "while :; do sleep 1; done", probe=http_probe(seconds=600))
     starting = asyncio.ensure_future(staffed.run(handle, never))
     await eventually(lambda: processes_of(UID) != [])
-    await asyncio.wait_for(staffed.terminate(handle), 30)
+    await within(staffed.terminate(handle), 30)
     assert "given up" in await refused(starting, grpc.StatusCode.UNAVAILABLE)
     assert processes_of(UID) == []
     assert not staffed.volume(UID).exists()

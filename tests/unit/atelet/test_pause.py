@@ -1,6 +1,5 @@
 """Pausing through the node agent, with real workers and real actors."""
 
-import asyncio
 from pathlib import Path
 
 import grpc
@@ -11,7 +10,7 @@ from atenet.proto import atelet_pb2
 from atenet.worker.sandbox import Freezer
 
 from tests.support.actor_box import GET, ask, http_probe, processes_of, put, template
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.node import DATA, Node
 
 UID = "0f0e0d0c-0000-4000-8000-000000000002"
@@ -37,7 +36,7 @@ async def test_a_paused_actor_keeps_its_processes_and_goes_on(staffed: Node) -> 
     assert processes_of(UID) == before
     # Its kernel still takes connections for it, but nobody is there to answer.
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(gateway, GET), 0.2)
+        await within(ask(gateway, GET), 0.2)
     for _ in range(2):
         await staffed.thaw(handle)
     assert (await ask(gateway, GET)).startswith(b"HTTP/1.1 200")

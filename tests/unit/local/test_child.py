@@ -13,7 +13,7 @@ from atenet.local.processes import ProcessSpec
 from atenet.local.restart import FAILED_STARTS_LIMIT
 from atenet.local.sweep import find_processes
 
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 
 MARK = f"test{os.getpid()}"
 SERVES = "open({ready!r}, 'w').close(); print('serving', flush=True); import signal; signal.pause()"
@@ -71,7 +71,7 @@ async def test_what_never_gets_ready_is_given_up_with_its_last_words(
     make: Callable[..., Child],
 ) -> None:
     child = make("print('no luck'); raise SystemExit(3)")
-    await asyncio.wait_for(child.run(), 60)
+    await within(child.run(), 60)
     assert child.state is ChildState.FAILED
     assert child.past.failed_starts == FAILED_STARTS_LIMIT
     assert (child.last_exit, child.last_words(1)) == (3, ["no luck"])
@@ -82,7 +82,7 @@ async def test_its_last_words_are_not_those_of_an_earlier_run(
 ) -> None:
     (tmp_path / "it.log").write_text("what another run had to say\n")
     child = make("print('no luck'); raise SystemExit(3)")
-    await asyncio.wait_for(child.run(), 60)
+    await within(child.run(), 60)
     assert child.last_words() == ["no luck"]
 
 
@@ -92,7 +92,7 @@ async def test_what_cannot_be_started_says_which_file_is_in_the_way(
 ) -> None:
     (tmp_path / name).mkdir()
     child = make(SERVES)
-    await asyncio.wait_for(child.run(), 60)
+    await within(child.run(), 60)
     assert child.state is ChildState.FAILED
     assert child.problem is not None
     assert child.problem.message == f"{tmp_path / name}: Is a directory"
@@ -103,7 +103,7 @@ async def test_what_does_not_serve_in_time_is_ended_and_told_so(
 ) -> None:
     monkeypatch.setattr("atenet.local.child.START_SECONDS", 0.05)
     child = make("import signal; signal.pause()")
-    await asyncio.wait_for(child.run(), 60)
+    await within(child.run(), 60)
     assert (child.state, child.last_exit) == (ChildState.FAILED, -signal.SIGKILL)
     assert child.problem is not None
     assert "does not serve after 0.05 s" in child.problem.message
@@ -126,7 +126,7 @@ async def test_stopping_during_the_pause_before_a_restart_is_prompt(
     running = asyncio.create_task(child.run())
     await eventually(lambda: child.state is ChildState.WAITING)
     await child.stop()
-    await asyncio.wait_for(running, 5)
+    await within(running, 5)
     assert child.state is ChildState.STOPPED
 
 

@@ -7,6 +7,8 @@ import pytest
 from atenet.errors import AteError
 from atenet.router.drain import clear_marker, drain, set_marker, wait_marker
 
+from tests.support.eventually import within
+
 
 class Scripted:
     """Carries `left` requests, one number a look; None: it is gone."""
@@ -51,7 +53,7 @@ async def test_a_second_signal_ends_it_at_once() -> None:
     hurry = asyncio.Event()
     hurry.set()
     carrier = Scripted(1)
-    assert await asyncio.wait_for(run(carrier, limit=600.0, hurry=hurry), 5) is False
+    assert await within(run(carrier, limit=600.0, hurry=hurry), 5) is False
 
 
 async def test_readiness_ends_before_the_delay_and_the_drain_begins_after_it() -> None:

@@ -1,13 +1,12 @@
 """The whole process with a real Envoy, a scripted control plane and a real worker's end."""
 
-import asyncio
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.origins import answering, echo
 from tests.support.pki import Pki
 from tests.support.raw_http1 import RawHttp1, request
@@ -100,7 +99,7 @@ async def test_a_certificate_that_envoy_refuses_ends_the_start_with_its_words(
 ) -> None:
     broken = pki.write("broken.pem", b"no certificate")
     with pytest.raises(RuntimeError, match="Envoy refused its Secret resources") as caught:
-        await asyncio.wait_for(start(envoy_cert_path=broken), 30)
+        await within(start(envoy_cert_path=broken), 30)
     assert "certificate chain" in str(caught.value)
 
 

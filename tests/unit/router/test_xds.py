@@ -12,6 +12,7 @@ from atenet.router.envoy_api import DISCOVERY_REQUEST, DISCOVERY_RESPONSE, messa
 from atenet.router.resources import Snapshot, build_snapshot
 from atenet.router.xds import XdsServer
 
+from tests.support.eventually import within
 from tests.unit.router.settings import settings
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
@@ -29,7 +30,7 @@ class Client:
         await self._stream.write(message_class(DISCOVERY_REQUEST)(type_url=kind, **fields))
 
     async def hear(self) -> Any:
-        return await asyncio.wait_for(self._stream.read(), 5)
+        return await within(self._stream.read(), 5)
 
     async def hears_nothing(self) -> bool:
         done, _ = await asyncio.wait({asyncio.ensure_future(self._stream.read())}, timeout=0.2)
@@ -100,7 +101,7 @@ async def test_it_is_accepted_when_every_kind_has_been_taken(snapshot: Snapshot)
         for kind in snapshot.resources:
             assert not accepted.done()
             await client.take(kind)
-        await asyncio.wait_for(accepted, 5)
+        await within(accepted, 5)
 
 
 async def test_some_of_the_secrets_are_not_all_of_them(snapshot: Snapshot) -> None:
@@ -113,7 +114,7 @@ async def test_some_of_the_secrets_are_not_all_of_them(snapshot: Snapshot) -> No
             await client.say(SECRET, resource_names=asked)
             answer = await client.hear()
             await client.say(SECRET, resource_names=asked, response_nonce=answer.nonce)
-        await asyncio.wait_for(server.accepted(), 5)
+        await within(server.accepted(), 5)
         assert server.is_accepted
 
 
@@ -124,7 +125,7 @@ async def test_a_refusal_is_an_error_with_envoys_own_words(snapshot: Snapshot) -
         words = {"code": 3, "message": "no such directory: /nowhere"}
         await client.say(CLUSTER, response_nonce=answer.nonce, error_detail=words)
         with pytest.raises(AteError, match="refused its Cluster resources: no such directory"):
-            await asyncio.wait_for(server.accepted(), 5)
+            await within(server.accepted(), 5)
 
 
 async def test_a_version_never_repeats(snapshot: Snapshot) -> None:

@@ -11,7 +11,7 @@ from atenet.proto import ateapi_pb2 as pb
 from atenet.worker.ingress import tunnel_config
 
 from tests.support.actor_box import HTTP_ACTOR, http_probe, kill_actor, python, template
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.node import Node, node
 from tests.support.raw_h2 import StreamResetError
 from tests.support.router_end import RouterEnd
@@ -121,7 +121,7 @@ async def test_no_connection_crosses_an_activation(here: Node, router: RouterEnd
         # The same snapshot twice: nothing waits for a connection of the life before.
         await here.restore(first, template(probe=http_probe()), uri)
         opened = await router.tunnel("team/first")
-        assert await asyncio.wait_for(router.get(opened), 5) == b"hello"
+        assert await within(router.get(opened), 5) == b"hello"
         await here.terminate(first)
 
 

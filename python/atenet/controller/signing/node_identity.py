@@ -61,7 +61,8 @@ async def keep_node_identity(
                 extra = {"error": problem, "retry_s": round(pause, 2)}
                 _log.warning("no certificate yet", extra=extra)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), pause)
+            async with asyncio.timeout(pause):
+                await stop.wait()
 
 
 async def request_identity(client: AsyncClient) -> bytes:

@@ -141,7 +141,8 @@ async def _often(
             kick.clear()
             await look()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(kick.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await kick.wait()
 
     await _again(what, round_after_round)
 

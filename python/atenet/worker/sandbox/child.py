@@ -145,7 +145,8 @@ class Child:
             await asyncio.wait([self.exited], timeout=wait)
         if not self.exited.done():
             self.kill()
-            await asyncio.wait_for(asyncio.shield(self.exited), _KILL_SECONDS)
+            async with asyncio.timeout(_KILL_SECONDS):
+                await asyncio.shield(self.exited)
 
     def _init_gone(self) -> None:
         """The kernel ends process 1 only after every other process of its namespace."""

@@ -1,4 +1,3 @@
-import asyncio
 import json
 import os
 import signal
@@ -26,7 +25,7 @@ from atenet.worker.sandbox.gvisor.runsc import processes
 from atenet.worker.sandbox.plan import ContainerPlan
 
 from tests.support.actor_box import GET, ActorBox, ask, python
-from tests.support.eventually import eventually
+from tests.support.eventually import eventually, within
 from tests.support.failing_runsc import FailingRunsc
 from tests.support.gvisor_box import COUNTER, gvisor_box
 
@@ -161,7 +160,7 @@ async def test_what_was_saved_stands_still_until_it_is_let_go_on(
     await group.freeze()
     await group.save(tmp_path / "memory")
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(network.gateway_path, GET), 0.3)
+        await within(ask(network.gateway_path, GET), 0.3)
     await group.thaw()
     assert int(await _get(network)) >= 2
     await group.stop(0)

@@ -125,7 +125,8 @@ class GvisorGroup:
                 await asyncio.wait([self._gone], timeout=wait)
         self._kill_sandbox()
         if self._containers:
-            await asyncio.wait_for(asyncio.shield(self._gone), _KILL_SECONDS)
+            async with asyncio.timeout(_KILL_SECONDS):
+                await asyncio.shield(self._gone)
         await self._on_thread(self._remove)
         await self._settle()
         await self._on_thread(self._forget, self._launch)
