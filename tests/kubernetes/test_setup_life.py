@@ -160,6 +160,8 @@ async def test_it_waits_until_all_of_it_runs_and_status_says_so(
             for each in of_kind(rendered(config()), kind):
                 assert f"{kind} ate-system/{each['metadata']['name']}: 2 of 2 ready" in done.err
         assert "DaemonSet ate-system/atelet           2 of 2" in (await setup.run("status")).out
+        # While there are nodes that end its pods; without them all of their grace would be waited for.
+        await setup.ok("uninstall", "--yes")
     for name in ("setup-1", "setup-2"):
         with kube.http() as http:
             http.delete(f"/api/v1/nodes/{name}")

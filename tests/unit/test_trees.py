@@ -3,6 +3,7 @@
 import io
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,14 @@ from atenet.atelet.snapshot import TooDeepError, archive, extract
 from atenet.worker.sandbox.account import hand_over
 
 from tests.support.deep_tree import DEEP, nested
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """Empty afterwards: pytest, which removes those of earlier runs, is one of Python's own helpers."""
+    yield tmp_path
+    for path in tmp_path.iterdir():
+        trees.remove(path)
 
 
 def _depth_of(top: Path) -> tuple[int, list[str]]:
