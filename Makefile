@@ -30,7 +30,7 @@ test: ## set up and run every test: cargo test, then pytest
 	@echo "==> cargo test"
 	@$(CARGO) test --release -q $(RUST)
 	@echo "==> pytest"
-	@.venv/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	@.venv/bin/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 node: ## a real Kubernetes node (kubelet, containerd) in namespaces of its own, and the whole path on it; root; minutes of building, once
 	@$(SETUP) system venv engine node

@@ -13,6 +13,11 @@ from tests.support import control_plane
 from tests.support.postgres import PostgresServer, postgres_server
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """They wait for each other's processes about as long as they compute."""
+    return min(8, 2 * len(os.sched_getaffinity(0)))
+
+
 class _Faults(logging.Handler):
     """Collects what asyncio would only log: exceptions that nobody awaited or handled."""
 
