@@ -169,6 +169,7 @@ def engine() -> None:
     sources = [ROOT / "engine", ROOT / "proto", ROOT / "Cargo.toml", ROOT / "Cargo.lock"]
     key = digest([*sources, ROOT / "pyproject.toml"], sys.version)
     stamp = VENV / ".engine.stamp"
+    _compile_ahead()
     if up_to_date(stamp, key) and any((ROOT / "python" / "atenet").glob("_engine*.so")):
         return
     try:
@@ -178,6 +179,16 @@ def engine() -> None:
     say("engine: maturin develop --release (some minutes the first time)")
     # pip, which maturin calls, would list every requirement that is there already.
     run([VENV / "bin" / "maturin", "develop", "--release"], {**build, "PIP_QUIET": "1"})
+    stamp.write_text(key)
+
+
+def _compile_ahead() -> None:
+    """Our own modules, as pip does with those that it installs: where PYTHONDONTWRITEBYTECODE is set,
+    each of the processes that make up a system would compile them at its start."""
+    stamp, key = VENV / ".compiled.stamp", digest((ROOT / "python").rglob("*.py"), sys.version)
+    if up_to_date(stamp, key):
+        return
+    run([VENV / "bin" / "python", "-m", "compileall", "-q", ROOT / "python"])
     stamp.write_text(key)
 
 
