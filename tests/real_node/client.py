@@ -17,17 +17,20 @@ _SECONDS = 60
 
 
 def api(method: str, given: str) -> dict[str, Any]:
-    """`method`: of ateapi.Control; `given`: its request as JSON."""
+    """`method`: of ateapi.Control or of ateapi.EgressSupport; `given`: its request as JSON."""
     import grpc
-    from atenet.proto import ateapi_pb2, ateapi_pb2_grpc
+    from atenet.proto import ateapi_pb2, ateapi_pb2_grpc, egresssupport_pb2, egresssupport_pb2_grpc
     from atenet.rpc.material import WatchedMaterial
     from google.protobuf import json_format
 
     material = WatchedMaterial(IDENTITY, ROOTS).current
     credentials = grpc.ssl_channel_credentials(material.roots, material.key, material.chain)
     with grpc.secure_channel("api.ate-system.svc:443", credentials) as channel:
-        stub = ateapi_pb2_grpc.ControlStub(channel)
-        request = json_format.Parse(given, getattr(ateapi_pb2, f"{method}Request")())
+        stub: Any = ateapi_pb2_grpc.ControlStub(channel)
+        messages: Any = ateapi_pb2
+        if not hasattr(stub, method):
+            stub, messages = egresssupport_pb2_grpc.EgressSupportStub(channel), egresssupport_pb2
+        request = json_format.Parse(given, getattr(messages, f"{method}Request")())
         try:
             answer = getattr(stub, method)(request, timeout=_SECONDS)
         except grpc.RpcError as error:

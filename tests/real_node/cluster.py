@@ -104,12 +104,28 @@ def cluster(state: Path, programs: Path, kube_node: Path) -> Iterator[Cluster]:
         yield made
 
 
-def _service(made: Cluster) -> Callable[[str, str], str | None]:
-    def address(namespace: str, name: str) -> str | None:
+def _service(made: Cluster) -> Callable[[str, str], list[str]]:
+    def addresses(namespace: str, name: str) -> list[str]:
         found = made.get(f"/api/v1/namespaces/{namespace}/services/{name}")
-        return found["spec"].get("clusterIP") if found else None
+        if found is None:
+            return []
+        address = str(found["spec"].get("clusterIP"))
+        return _pods_behind(made, namespace, name) if address == "None" else [address]
 
-    return address
+    return addresses
+
+
+def _pods_behind(made: Cluster, namespace: str, service: str) -> list[str]:
+    """What a headless Service names."""
+    slices = made.get(f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices") or {}
+    return [
+        str(address)
+        for each in slices.get("items") or []
+        if each["metadata"]["labels"].get("kubernetes.io/service-name") == service
+        for endpoint in each.get("endpoints") or []
+        if endpoint["conditions"].get("ready")
+        for address in endpoint["addresses"]
+    ]
 
 
 def start_node(made: Cluster) -> None:

@@ -126,6 +126,7 @@ def _every_time(report: Report, story: Story, dataplane: str, number: int) -> No
         _must(report, "a policy is given", lambda: story.allow("origin.example"))
     report.check("the origin of a rule answers", story.origin_is_reached)
     report.check("what no rule names is denied", story.others_are_denied)
+    report.check("the control plane tells of it", story.denials_are_told)
     report.check("a worker is drained and replaced", story.drained)
     report.check("the actor wakes on another worker", lambda: story.wake(base + 3))
     report.check("it sleeps again", story.suspend)

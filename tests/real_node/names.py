@@ -13,12 +13,12 @@ _DOMAIN = ".svc.cluster.local"
 
 
 class ClusterNames:
-    """`service`: the address of a Service by namespace and name; None: there is none."""
+    """`service`: the addresses of a Service by namespace and name; none: there is no such one."""
 
     def __init__(
         self,
         address: str,
-        service: Callable[[str, str], str | None],
+        service: Callable[[str, str], list[str]],
         others: Mapping[str, str],
     ) -> None:
         self._service = service
@@ -50,8 +50,8 @@ class ClusterNames:
             at += 1 + query[at]
         (kind,) = struct.unpack("!H", query[at + 1 : at + 3])
         found = self._find(".".join(labels))
-        answers = [found] if found is not None and kind == _A else []
-        flags = 0x8580 if found is not None else 0x8580 | _NXDOMAIN
+        answers = found if kind == _A else []
+        flags = 0x8580 if found else 0x8580 | _NXDOMAIN
         head = query[:2] + struct.pack("!HHHHH", flags, 1, len(answers), 0, 0)
         records = [
             struct.pack("!HHHIH", 0xC00C, _A, 1, 5, 4) + ipaddress.IPv4Address(each).packed
@@ -59,13 +59,13 @@ class ClusterNames:
         ]
         return head + query[12 : at + 5] + b"".join(records)
 
-    def _find(self, name: str) -> str | None:
+    def _find(self, name: str) -> list[str]:
         if name in self._others:
-            return self._others[name]
+            return [self._others[name]]
         if not name.endswith(_DOMAIN):
-            return None
+            return []
         service, _, namespace = name.removesuffix(_DOMAIN).partition(".")
-        return self._service(namespace, service) if namespace and "." not in namespace else None
+        return self._service(namespace, service) if namespace and "." not in namespace else []
 
     def close(self) -> None:
         for server in self._servers:

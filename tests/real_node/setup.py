@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.real_node.cluster import Cluster
+from tests.real_node.cluster import Cluster, Object, until
 from tests.real_node.images import REGISTRY, TAG
 from tests.real_node.pods import Client, is_ready, troubles
 
@@ -71,16 +71,28 @@ def ate_setup(cluster: Cluster, state: Path, command: str, *words: str) -> str:
 
 
 def running(cluster: Cluster) -> str:
-    """How many pods of each part are ready; fails when one is not."""
-    made = [*cluster.pods("ate-system"), *cluster.pods("ate-workers")]
-    # Those that were replaced drain for a while yet.
-    pods = [each for each in made if "deletionTimestamp" not in each["metadata"]]
-    late = [each["metadata"]["name"] for each in pods if not is_ready(each)]
+    """How many pods of each part are ready: ate-setup waits for its Deployments, not for pools' workers."""
+    pods = until("all pods run", lambda: _ready(cluster), 60, lambda: str(_late(_pods(cluster))))
     restarts = [
         f"{pod['metadata']['name']}/{each['name']}: {json.dumps(each['lastState'])}"
         for pod in pods
         for each in pod["status"].get("containerStatuses", [])
         if each["restartCount"]
     ]
-    assert not late, f"not ready: {late}"
     return f"{len(pods)} pods ready; restarts: {', '.join(restarts) or 'none'}"
+
+
+def _ready(cluster: Cluster) -> list[Object]:
+    """All of them, or none."""
+    pods = _pods(cluster)
+    return [] if _late(pods) else pods
+
+
+def _late(pods: list[Object]) -> list[str]:
+    return [each["metadata"]["name"] for each in pods if not is_ready(each)]
+
+
+def _pods(cluster: Cluster) -> list[Object]:
+    made = [*cluster.pods("ate-system"), *cluster.pods("ate-workers")]
+    # Those that were replaced drain for a while yet.
+    return [each for each in made if "deletionTimestamp" not in each["metadata"]]

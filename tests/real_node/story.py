@@ -143,6 +143,15 @@ class Story:
         require(dialled["status"] == 403, f"the address is answered {dialled}")
         return f"the name: {named['body']}; the address: 403 {dialled['reason']}"
 
+    def denials_are_told(self) -> str:
+        """By the control plane, which asks gateways and workers: the address by one, the name by the other."""
+        said = self._ask("ListActorEgressDenials", {"actor": _REF})
+        require(not said.get("unanswered"), f"these did not answer: {said.get('unanswered')}")
+        denied = {(each.get("host"), each["reason"]) for each in said.get("denials", [])}
+        for host in ("other.example", ORIGIN):
+            require(any(host == each for each, _ in denied), f"{host} is not among {denied}")
+        return ", ".join(sorted(f"{host}: {reason}" for host, reason in denied))
+
     def limits(self) -> str:
         """The actor's group is in its pod's, by the uid that kubelet names it after."""
         status = self._actor()["status"]["workerAssignment"]
