@@ -22,7 +22,7 @@ IMAGES = ROOT / "deploy" / "images"
 BASE = "base"
 BUILDERS = ("buildah", "podman", "docker")
 # Settings that Containerfiles declare, by the same names.
-ARGUMENTS = ("PYTHON_IMAGE", "RUST_IMAGE", "GO_IMAGE", "GVISOR")
+ARGUMENTS = ("PYTHON_IMAGE", "RUST_IMAGE", "GO_IMAGE")
 
 
 class ImagesError(Exception):
@@ -66,26 +66,38 @@ def _works(program: str, environment: Mapping[str, str]) -> bool:
 
 
 def commands(program: str, environment: Mapping[str, str]) -> list[list[str]]:
-    """One build an image, in order. Pure."""
+    """One build an image, in order. Pure. Raises ImagesError."""
+    if (gvisor := environment.get("GVISOR") or "no") not in ("yes", "no"):
+        raise ImagesError(f"GVISOR={gvisor}: it is yes or no")
+    return [_command(program, environment, name) for name in names()]
+
+
+def reference(environment: Mapping[str, str], name: str) -> str:
+    """What an image is called."""
     registry = environment.get("IMAGE_REGISTRY") or "localhost/atenet"
-    tag = environment.get("IMAGE_TAG") or version()
-    return [_command(program, environment, name, registry, tag) for name in names()]
+    return f"{registry}/{name}:{environment.get('IMAGE_TAG') or version()}"
 
 
-def _command(
-    program: str, environment: Mapping[str, str], name: str, registry: str, tag: str
-) -> list[str]:
+def _command(program: str, environment: Mapping[str, str], name: str) -> list[str]:
     file = IMAGES / f"{name}.Containerfile"
     declared = re.findall(r"^ARG (\w+)", file.read_text(), re.MULTILINE)
     given = {each: environment[each] for each in ARGUMENTS if environment.get(each)}
-    given["BASE"] = f"{registry}/{BASE}:{tag}"
-    words = [program, "build", "--file", str(file), "--tag", f"{registry}/{name}:{tag}"]
+    given["BASE"] = reference(environment, BASE)
+    words = [program, "build", "--file", str(file), "--tag", reference(environment, name)]
+    words += ["--label", f"org.opencontainers.image.version={version()}"]
+    if re.search(r"^FROM \S+ AS gvisor$", file.read_text(), re.MULTILINE):
+        words += ["--target", "gvisor" if environment.get("GVISOR") == "yes" else "plain"]
     if Path(program).name != "docker":
         words += ["--layers"]  # the others keep none unless told
     for argument, value in given.items():
         if argument in declared:
             words += ["--build-arg", f"{argument}={value}"]
     return [*words, str(ROOT)]
+
+
+def _run(words: list[str]) -> None:
+    if subprocess.run(words, check=False).returncode:
+        raise ImagesError(f"`{' '.join(words)}` failed; its output is above")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -95,10 +107,10 @@ def main(arguments: Sequence[str]) -> int:
             for words in commands("buildah", os.environ):
                 print(" ".join(words))
             return 0
-        for words in commands(builder(os.environ), os.environ):
+        program = builder(os.environ)
+        for words in commands(program, os.environ):
             print(f"==> {words[words.index('--tag') + 1]}", flush=True)
-            if subprocess.run(words, check=False).returncode:
-                raise ImagesError(f"`{' '.join(words)}` failed; its output is above")
+            _run(words)
     except ImagesError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
