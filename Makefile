@@ -65,7 +65,7 @@ bench: ## take the measures: all, or one with ONLY=P-21
 runsc: ## gVisor's runsc, which keeps actors' memory: built once, with Go, into a cache outside the tree
 	@$(SETUP) runsc
 
-images: ## container images of all parts, with buildah, podman or docker (IMAGE_REGISTRY, IMAGE_TAG; GVISOR=yes: with runsc)
+images: ## container images of all parts, with buildah, podman or docker (IMAGE_REGISTRY, IMAGE_TAG; IMAGE_ARCHIVE=FILE: saved there, too; GVISOR=yes: with runsc)
 	@$(PYTHON) tools/images.py
 
 setup: ## only set up

@@ -3,8 +3,9 @@
 
 Standard library only. IMAGE_REGISTRY and IMAGE_TAG say what they are called, IMAGE_BUILDER which
 program builds; GVISOR=yes puts runsc into those that run actors; PYTHON_IMAGE, RUST_IMAGE and
-GO_IMAGE are the bases, where a mirror has them under other names, or by digest. A builder's own
-cache keeps what has not changed.
+GO_IMAGE are the bases, where a mirror has them under other names, or by digest. IMAGE_ARCHIVE names a
+file that all of them are saved in, for nodes that reach no registry. A builder's own cache keeps what
+has not changed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -95,6 +98,37 @@ def _command(program: str, environment: Mapping[str, str], name: str) -> list[st
     return [*words, str(ROOT)]
 
 
+def saving(
+    program: str, environment: Mapping[str, str], file: Path, layout: Path
+) -> list[list[str]]:
+    """What saves all of them. Pure. buildah fills `layout`, a directory, of which `file` is made then."""
+    wanted = [reference(environment, name) for name in names()]
+    match Path(program).name:
+        case "buildah":
+            return [[program, "push", "--quiet", each, f"oci:{layout}:{each}"] for each in wanted]
+        case "podman":
+            several = ["--multi-image-archive"]
+        case _:
+            several = []
+    return [[program, "save", *several, "--output", str(file), *wanted]]
+
+
+def _save(program: str, environment: Mapping[str, str], file: Path) -> None:
+    """In place of what was there, once it is whole. Raises ImagesError."""
+    print(f"==> {file}", flush=True)
+    if not file.parent.is_dir():
+        raise ImagesError(f"IMAGE_ARCHIVE={file}: there is no directory {file.parent}")
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".images-") as scratch:
+        layout, whole = Path(scratch) / "layout", Path(scratch) / "images.tar"
+        for words in saving(program, environment, whole, layout):
+            _run(words)
+        if layout.is_dir():
+            with tarfile.open(whole, "w") as archive:
+                for each in sorted(layout.iterdir()):
+                    archive.add(each, each.name)
+        whole.replace(file)
+
+
 def _run(words: list[str]) -> None:
     if subprocess.run(words, check=False).returncode:
         raise ImagesError(f"`{' '.join(words)}` failed; its output is above")
@@ -111,6 +145,8 @@ def main(arguments: Sequence[str]) -> int:
         for words in commands(program, os.environ):
             print(f"==> {words[words.index('--tag') + 1]}", flush=True)
             _run(words)
+        if os.environ.get("IMAGE_ARCHIVE"):
+            _save(program, os.environ, Path(os.environ["IMAGE_ARCHIVE"]))
     except ImagesError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -12,12 +12,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.real_node import given as images_given
 from tests.real_node.cgroups import NodeCgroups
 
 _TOOLS = Path(__file__).resolve().parents[2] / "tools"
 _NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup")
 # Of Debian; `make node` installs them.
 _COMMANDS = ("etcd", "mmdebstrap", "nft", "runc", "unshare")
+# Only where images are put together here.
+_TOGETHER = ("mmdebstrap",)
 
 
 def main() -> int:
@@ -25,11 +28,19 @@ def main() -> int:
     parser.add_argument("--dataplanes", default="envoy,agentgateway", help="in this order")
     parser.add_argument("--keep", action="store_true", help="leave the logs, and say where")
     parser.add_argument("--hold", action="store_true", help="at a failure, run on until Ctrl-C")
+    parser.add_argument(
+        "--images", type=Path, help="an archive of images that a builder made (IMAGE_ARCHIVE)"
+    )
     given = parser.parse_args()
-    missing = [each for each in _COMMANDS if shutil.which(each) is None]
+    commands = [each for each in _COMMANDS if not (given.images and each in _TOGETHER)]
+    missing = [each for each in commands if shutil.which(each) is None]
     if os.geteuid() != 0 or missing:
         print(f"error: root is needed, and {', '.join(missing) or 'nothing else'}", file=sys.stderr)
         print("hint: `sudo make node` installs what is missing", file=sys.stderr)
+        return 2
+    if given.images and (fault := _fault(given.images)):
+        print(f"error: --images: {fault}", file=sys.stderr)
+        print("hint: `make images IMAGE_ARCHIVE=FILE` saves all of them in FILE", file=sys.stderr)
         return 2
     programs, kube_node = _built()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it cleans up then, too
@@ -54,6 +65,15 @@ def main() -> int:
     return code
 
 
+def _fault(archive: Path) -> str | None:
+    """What is wrong with it, before minutes are spent."""
+    try:
+        missing = images_given.missing(archive)
+    except ValueError as error:
+        return str(error)
+    return f"{archive} lacks {', '.join(sorted(missing))}" if missing else None
+
+
 def _built() -> tuple[Path, Path]:
     sys.path.insert(0, str(_TOOLS))
     try:
@@ -70,7 +90,8 @@ def _run(
 ) -> int:
     """The first process is a shell, which reaps what others leave behind; with it everything ends."""
     inside = [sys.executable, "-m", "tests.real_node.inside", str(state), str(programs)]
-    how = (given.dataplanes, "hold" if given.hold else "go")
+    images = str(given.images.resolve()) if given.images else ""
+    how = (given.dataplanes, "hold" if given.hold else "go", images)
     command = [
         *("unshare", *_NAMESPACES, "--fork", "--kill-child", "--mount-proc"),
         *("sh", "-c", '"$@"; exit $?', "sh", *inside, str(kube_node), *how),

@@ -20,18 +20,31 @@ _PATH = "PATH=/opt/atenet/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
 _BASE_USER = "65532:65532"
 
 
+_FILES = sorted((trees.ROOT / "deploy" / "images").glob("*.Containerfile"))
+NAMES = tuple(file.name.removesuffix(".Containerfile") for file in _FILES)
+
+
+def reference(name: str) -> str:
+    """What one of them is called on the node."""
+    return f"{REGISTRY}/{name}:{TAG}"
+
+
 def archive(directory: Path) -> Path:
-    """All of them, and the one that holds pods."""
+    """All of them."""
     blobs = Blobs(target := directory / "images.tar")
     plain, worker = trees.debian(trees.PLAIN), trees.debian(trees.WORKER)
     common = [trees.packages(), trees.own(directory)]
     envoy = trees.one_file(directory, Path(find_envoy(None)), "usr/local/bin/envoy")
-    for file in sorted((trees.ROOT / "deploy" / "images").glob("*.Containerfile")):
-        name = file.name.removesuffix(".Containerfile")
+    for file, name in zip(_FILES, NAMES, strict=True):
         layers = [worker if name == "ateworker" else plain, *common]
-        blobs.image(
-            f"{REGISTRY}/{name}:{TAG}", _config(file), layers + [envoy] * (name == "atenet")
-        )
+        blobs.image(reference(name), _config(file), layers + [envoy] * (name == "atenet"))
+    blobs.close()
+    return target
+
+
+def pause(directory: Path) -> Path:
+    """The one that holds pods."""
+    blobs = Blobs(target := directory / "pause-image.tar")
     blobs.image(PAUSE, {"Entrypoint": ["/pause"]}, [trees.pause(directory)])
     blobs.close()
     return target

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from atenet.local.demo.report import Report
 
-from tests.real_node import ground, images, pods, setup
+from tests.real_node import given, ground, images, pods, setup
 from tests.real_node.cluster import Cluster, cluster, start_node, until
 from tests.real_node.policies import Enforcer
 from tests.real_node.story import Story
@@ -34,7 +34,16 @@ class _Stop(Exception):
     """What follows cannot be so either."""
 
 
-def main(state: Path, programs: Path, kube_node: Path, dataplanes: list[str], *, hold: bool) -> int:
+def main(
+    state: Path,
+    programs: Path,
+    kube_node: Path,
+    dataplanes: list[str],
+    *,
+    hold: bool,
+    built: Path | None,
+) -> int:
+    """`built`: the archive of a builder's images; without one they are put together here."""
     report = Report()
     ground.lay(state)
     origin = ThreadingHTTPServer((ground.ORIGIN, 80), _Origin)
@@ -43,7 +52,7 @@ def main(state: Path, programs: Path, kube_node: Path, dataplanes: list[str], *,
         began = time.monotonic()
         with cluster(state, programs, kube_node) as made:
             print(f"  control plane and containerd started  [{time.monotonic() - began:.1f} s]")
-            _node(report, made, state)
+            _node(report, made, state, built)
             with Enforcer(made):
                 try:
                     _path(report, made, state, dataplanes)
@@ -64,9 +73,12 @@ def _must(report: Report, promise: str, look: object) -> None:
         raise _Stop
 
 
-def _node(report: Report, made: Cluster, state: Path) -> None:
+def _node(report: Report, made: Cluster, state: Path, built: Path | None) -> None:
     def imported() -> str:
-        made.node.import_images(images.archive(state))
+        target = state / "given.tar"
+        ours = given.renamed(built, target) if built else images.archive(state)
+        for each in (ours, images.pause(state)):
+            made.node.import_images(each)
         return f"{len(made.node.ctr('images', 'ls', '-q').split())} names"
 
     def ready() -> str:
@@ -160,4 +172,5 @@ def _emptied() -> str:
 
 if __name__ == "__main__":
     places = [Path(each) for each in sys.argv[1:4]]
-    sys.exit(main(*places, sys.argv[4].split(","), hold=sys.argv[5] == "hold"))
+    archive = Path(sys.argv[6]) if sys.argv[6] else None
+    sys.exit(main(*places, sys.argv[4].split(","), hold=sys.argv[5] == "hold", built=archive))

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
+import tarfile
 import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -229,6 +231,71 @@ def test_all_are_labelled_with_the_products_version(images: ModuleType) -> None:
     for words in images.commands("podman", {"IMAGE_TAG": "latest"}):
         label = words[words.index("--label") + 1]
         assert label == f"org.opencontainers.image.version={images.version()}"
+
+
+def test_each_builder_saves_all_in_its_own_way(images: ModuleType) -> None:
+    place = (Path("/a/images.tar"), Path("/a/layout"))
+    names = [f"localhost/atenet/{name}:1" for name in images.names()]
+    (docker,) = images.saving("docker", {"IMAGE_TAG": "1"}, *place)
+    assert docker == ["docker", "save", "--output", "/a/images.tar", *names]
+    (podman,) = images.saving("/usr/bin/podman", {"IMAGE_TAG": "1"}, *place)
+    assert podman[1:3] == ["save", "--multi-image-archive"]
+    pushed = images.saving("buildah", {"IMAGE_TAG": "1"}, *place)
+    assert [words[-1] for words in pushed] == [f"oci:/a/layout:{name}" for name in names]
+
+
+LAYOUT = """\
+#!/bin/sh
+case $1 in
+push) directory=${4#oci:}; mkdir -p "${directory%%:*}"; echo "${directory#*:}" >> "${directory%%:*}/index.json" ;;
+esac
+"""
+
+
+@pytest.fixture
+def buildah(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One that builds nothing, and writes the names of what is pushed."""
+    program = tmp_path / "bin" / "buildah"
+    program.parent.mkdir()
+    program.write_text(LAYOUT)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("IMAGE_BUILDER", "buildah")
+    return program
+
+
+def test_an_archive_of_all_of_them_replaces_the_one_before(
+    images: ModuleType, buildah: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "images.tar"
+    file.write_text("what was there")
+    monkeypatch.setenv("IMAGE_ARCHIVE", str(file))
+    assert images.main([]) == 0
+    with tarfile.open(file) as archive:
+        index = archive.extractfile("index.json")
+        assert index is not None
+        names = index.read().decode().split()
+    assert names == [images.reference(os.environ, name) for name in images.names()]
+    assert {each.name for each in tmp_path.iterdir()} == {"bin", "images.tar"}
+
+
+def test_a_builder_that_fails_leaves_the_archive_before(
+    images: ModuleType,
+    buildah: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "images.tar"
+    file.write_text("what was there")
+    buildah.write_text("#!/bin/sh\ntest $1 != push\n")
+    monkeypatch.setenv("IMAGE_ARCHIVE", str(file))
+    assert images.main([]) == 1
+    assert "buildah push" in capsys.readouterr().err
+    assert file.read_text() == "what was there"
+    monkeypatch.setenv("IMAGE_ARCHIVE", str(tmp_path / "none" / "images.tar"))
+    assert images.main([]) == 1
+    assert "there is no directory" in capsys.readouterr().err
 
 
 def test_without_a_builder_it_says_what_to_install(images: ModuleType, tmp_path: Path) -> None:
