@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.real_node import given as images_given
+from tests.real_node import images
 from tests.real_node.cgroups import NodeCgroups
 
 _TOOLS = Path(__file__).resolve().parents[2] / "tools"
@@ -42,7 +43,13 @@ def main() -> int:
         print(f"error: --images: {fault}", file=sys.stderr)
         print("hint: `make images IMAGE_ARCHIVE=FILE` saves all of them in FILE", file=sys.stderr)
         return 2
-    programs, kube_node = _built()
+    try:
+        programs, kube_node = _built()
+        if not given.images:
+            images.fetch()
+    except RuntimeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it cleans up then, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
     state = Path(tempfile.mkdtemp(prefix="atenet-node-"))
@@ -75,14 +82,19 @@ def _fault(archive: Path) -> str | None:
 
 
 def _built() -> tuple[Path, Path]:
+    """Raises RuntimeError."""
     sys.path.insert(0, str(_TOOLS))
     try:
+        golang = importlib.import_module("golang")
         containerd = importlib.import_module("containerd")
         kubernetes = importlib.import_module("kubernetes")
-        kubernetes.ensure()
-        return containerd.ensure(), kubernetes.ensure_node()
     finally:
         sys.path.remove(str(_TOOLS))
+    try:
+        kubernetes.ensure()
+        return containerd.ensure(), kubernetes.ensure_node()
+    except golang.GoError as error:
+        raise RuntimeError(str(error)) from error
 
 
 def _run(
@@ -90,8 +102,8 @@ def _run(
 ) -> int:
     """The first process is a shell, which reaps what others leave behind; with it everything ends."""
     inside = [sys.executable, "-m", "tests.real_node.inside", str(state), str(programs)]
-    images = str(given.images.resolve()) if given.images else ""
-    how = (given.dataplanes, "hold" if given.hold else "go", images)
+    built = str(given.images.resolve()) if given.images else ""
+    how = (given.dataplanes, "hold" if given.hold else "go", built)
     command = [
         *("unshare", *_NAMESPACES, "--fork", "--kill-child", "--mount-proc"),
         *("sh", "-c", '"$@"; exit $?', "sh", *inside, str(kube_node), *how),

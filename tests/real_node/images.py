@@ -29,8 +29,15 @@ def reference(name: str) -> str:
     return f"{REGISTRY}/{name}:{TAG}"
 
 
+def fetch() -> None:
+    """What comes from elsewhere, and is kept: inside its namespaces the check has no network. Raises RuntimeError."""
+    trees.debian(trees.PLAIN)
+    trees.debian(trees.WORKER)
+    trees.packages()
+
+
 def archive(directory: Path) -> Path:
-    """All of them."""
+    """All of them, of what `fetch` has kept."""
     blobs = Blobs(target := directory / "images.tar")
     plain, worker = trees.debian(trees.PLAIN), trees.debian(trees.WORKER)
     common = [trees.packages(), trees.own(directory)]
