@@ -308,7 +308,7 @@ async def test_a_certificate_is_renewed_and_a_gap_is_made_up_for(
 ) -> None:
     registrar = here.registrar
     name, origin = await egress.web(answering(200, b"there"))
-    registrar.lifetime = 4
+    registrar.lifetime = 6
     try:
         running = await started(here, egress, http(name, ports=[origin.port]))
 
@@ -323,7 +323,7 @@ async def test_a_certificate_is_renewed_and_a_gap_is_made_up_for(
             return not await reached()
 
         assert await reached()
-        await eventually(lambda: minted() == 2, seconds=10)
+        await eventually(lambda: minted() == 2, seconds=20)
         assert await reached()
         kept = f"""
 import socket, sys
@@ -336,7 +336,7 @@ out = again()
 """
         assert "200" in await running.out(kept)
         registrar.refuse_minting = grpc.StatusCode.UNAVAILABLE
-        await eventually(cut_off, seconds=15)
+        await eventually(cut_off, seconds=25)
         assert "200" in await running.out("import sys\nout = sys.again()"), "what runs lives on"
         await asyncio.sleep(2)
         assert await cut_off()

@@ -343,6 +343,8 @@ async def test_a_host_that_is_down_or_unknown_is_told_from_a_denied_one(
     assert {(line["host"], line["reason"]) for line in egress.denials(actor)} == noted
 
 
+# The first of the tunnels says nothing until the last one is open.
+@pytest.mark.egress_gateway(sniff=60.0)
 @pytest.mark.conformance("E-12", "E-22")
 async def test_names_that_nobody_answers_hold_up_only_the_actor_that_asks_for_them(
     egress: EgressStage,
