@@ -65,7 +65,7 @@ async def gvisor_box(where: Path) -> AsyncIterator[ActorBox]:
     program = runsc()
 
     def make(scratch: Path, prefix: str, threads: ThreadPoolExecutor) -> GvisorSandbox:
-        return GvisorSandbox(program, prefix, Cgroups(prefix), threads)
+        return GvisorSandbox(program, prefix, Cgroups(prefix), threads, disk=scratch / "gvisor")
 
     async with actor_box(where, make) as box:
         yield box

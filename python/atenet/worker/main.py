@@ -144,7 +144,8 @@ def _sandboxes(settings: WorkerSettings, threads: ThreadPoolExecutor) -> tuple[S
     if runsc is None:
         raise AteError(
             "--sandbox gvisor: there is no runsc that is recent enough",
-            hint="`make runsc` builds it (needs Go); or name one with --runsc",
+            hint="`make runsc` builds it (needs Go), or name one with --runsc; images have it with"
+            " `make images GVISOR=yes`",
         )
     return (
         GvisorSandbox(
@@ -152,6 +153,7 @@ def _sandboxes(settings: WorkerSettings, threads: ThreadPoolExecutor) -> tuple[S
             prefix,
             cgroups,
             threads,
+            disk=settings.state_dir / "gvisor",
             images=None if settings.images is None else ImageStore(settings.images),
         ),
         process,

@@ -65,7 +65,8 @@ class WorkerSettings:
     trust: Path = flag("PEM with the pod-identity authorities, which the router must chain to.")
     state_dir: Path = flag(
         "Directory for this worker's files. What gVisor's sandboxes need while they run is in memory:"
-        " below /run/atenet, or /dev/shm/atenet where /run is on a disk."
+        " below /run/atenet, or /dev/shm/atenet where /run is on a disk; their root directory is here where"
+        " that is mounted noexec."
     )
     net_prefix: str = flag(
         "Start of the name of every network namespace and cgroup that this worker makes. What an "

@@ -99,8 +99,9 @@ def test_what_somebody_else_prepared_is_refused_with_what_to_do(prepared: Path) 
 
 def test_no_worker_starts_on_it(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "STATES", prepared)
+    nothing = cast("Any", None)
     with pytest.raises(AteError, match="only we can change"):
-        GvisorSandbox(Path("/nonexistent/runsc"), "p-", cast("Any", None), cast("Any", None))
+        GvisorSandbox(Path("/nonexistent/runsc"), "p-", nothing, nothing, disk=nothing)
 
 
 @pytest.mark.parametrize("prepare", [of_another, open_to_all, a_link])

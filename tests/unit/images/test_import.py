@@ -293,7 +293,7 @@ async def box(store: ImageStore, tmp_path: Path) -> AsyncIterator[ActorBox]:
     program = runsc()
 
     def make(scratch: Path, prefix: str, threads: ThreadPoolExecutor) -> GvisorSandbox:
-        return GvisorSandbox(program, prefix, Cgroups(prefix), threads, images=store)
+        return GvisorSandbox(program, prefix, Cgroups(prefix), threads, disk=scratch, images=store)
 
     async with actor_box(tmp_path / "box", make) as made:
         yield made

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from atenet.errors import AteError
@@ -13,6 +15,7 @@ from atenet.gvisor import STATES
 from atenet.worker.network import NetworkPair, netns
 from atenet.worker.sandbox import (
     Bind,
+    GvisorSandbox,
     Limits,
     MemoryNotSavedError,
     MemoryUnusableError,
@@ -20,6 +23,7 @@ from atenet.worker.sandbox import (
 )
 from atenet.worker.sandbox.gvisor import bundle
 from atenet.worker.sandbox.gvisor import runsc as runsc_module
+from atenet.worker.sandbox.gvisor import sandbox as sandbox_module
 from atenet.worker.sandbox.gvisor.bundle import ACCOUNT
 from atenet.worker.sandbox.gvisor.runsc import processes
 from atenet.worker.sandbox.plan import ContainerPlan
@@ -27,7 +31,7 @@ from atenet.worker.sandbox.plan import ContainerPlan
 from tests.support.actor_box import GET, ActorBox, ask, python
 from tests.support.eventually import eventually, within
 from tests.support.failing_runsc import FailingRunsc
-from tests.support.gvisor_box import COUNTER, gvisor_box
+from tests.support.gvisor_box import COUNTER, gvisor_box, runsc
 
 
 @pytest.fixture
@@ -44,6 +48,16 @@ def small_disk(root: None, tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "small", where], check=True)
     yield where
     subprocess.run(["umount", where], check=True)
+
+
+@pytest.fixture
+def not_executable(root: None, tmp_path: Path) -> Iterator[Path]:
+    """As /dev/shm of a pod is, and /run of many a machine. Its path is short, for there are sockets in it."""
+    with TemporaryDirectory(prefix="ate-", dir="/tmp") as where:
+        options = "mode=700,nosuid,nodev,noexec"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "memory", where], check=True)
+        yield Path(where)
+        subprocess.run(["umount", where], check=True)
 
 
 async def _get(network: NetworkPair, path: str = "/", port: int = 80) -> str:
@@ -119,6 +133,29 @@ async def test_the_hosts_files_are_not_there_and_host_paths_are_read_only(
     assert "/opt/shown/x': Read-only file system" in said
     assert "/usr/x': Permission denied" in said
     assert "cannot access '/root'" in said
+
+
+async def test_memory_whose_mount_is_noexec_is_no_obstacle(
+    not_executable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox_module, "STATES", not_executable)
+    async with gvisor_box(tmp_path) as box:
+        _, said = await box.run(
+            "sh", "-c", "grep -o ^actor /etc/passwd && echo x > /tmp/new && cat /tmp/new"
+        )
+        assert said.split() == ["actor", "x"]
+
+
+def test_without_any_place_for_the_root_directory_it_says_where_it_looked(
+    not_executable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox_module, "STATES", not_executable)
+    nothing: Any = None
+    with pytest.raises(
+        AteError, match=f"{not_executable} and .*/own are both mounted noexec"
+    ) as caught:
+        GvisorSandbox(runsc(), "p-", nothing, nothing, disk=not_executable / "own")
+    assert "--state-dir" in (caught.value.hint or "")
 
 
 async def test_files_in_a_durable_directory_stay(box: ActorBox) -> None:

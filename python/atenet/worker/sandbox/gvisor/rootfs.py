@@ -6,19 +6,36 @@ in the sandbox's memory, where a checkpoint finds it.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
+from atenet.errors import AteError
 from atenet.worker.network import GATEWAY_ADDRESS
 from atenet.worker.sandbox import account
 from atenet.worker.sandbox.bubblewrap import SYSTEM_FILES, SystemView
 from atenet.worker.sandbox.gvisor.bundle import ACCOUNT, HOSTNAME
 from atenet.worker.sandbox.plan import Bind
 
-__all__ = ["MOUNT_POINTS", "build", "etc_files", "system_binds"]
+__all__ = ["MOUNT_POINTS", "build", "etc_files", "place", "system_binds"]
 
 MOUNT_POINTS = ("proc", "dev", "sys", "usr", "run/ate")
 _OPEN = ("tmp", "var/tmp", "home/actor")
+
+
+def place(memory: Path, disk: Path) -> Path:
+    """Below which of these directories to make it: in memory, unless that is mounted noexec.
+
+    runsc remounts it read-only, in a user namespace and without noexec, which the kernel does not let
+    it take away there. A pod's /dev/shm has it, and on many a machine /run. Raises AteError.
+    """
+    for directory in (memory, disk):
+        if not os.statvfs(directory).f_flag & os.ST_NOEXEC:
+            return directory
+    raise AteError(
+        f"{memory} and {disk} are both mounted noexec: gVisor takes no root directory from there",
+        hint="give the worker a --state-dir on a file system that is mounted without noexec",
+    )
 
 
 def build(root: Path, view: SystemView) -> None:

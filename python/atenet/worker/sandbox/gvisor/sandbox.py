@@ -37,7 +37,7 @@ __all__ = ["GvisorSandbox"]
 
 class GvisorSandbox:
     """`program`: runsc; `prefix`: the worker's own, for the directory of its sandboxes' state and of
-    what an activation needs on the host while it runs."""
+    what an activation needs on the host while it runs; `disk`: its own directory for what cannot be there."""
 
     sandbox_class = "gvisor"
 
@@ -48,9 +48,11 @@ class GvisorSandbox:
         cgroups: Cgroups,
         threads: Executor,
         *,
+        disk: Path,
         images: ImageStore | None = None,
     ) -> None:
-        """Blocks for some ms. Raises AteError when the program does not run, or somebody else has the place."""
+        """Blocks for some ms. Raises AteError when the program does not run, somebody else has the place, or no
+        file system takes the root directory."""
         make_owned(STATES)
         self.runtime: Runtime | None = Runtime.of(program)
         self._runsc = Runsc(program, STATES / prefix)
@@ -59,7 +61,9 @@ class GvisorSandbox:
         self._threads = threads
         self._roots = Roots(images, HostFiles())
         self._view = SystemView.scan()
-        self._root = self._scratch / "root"
+        disk.mkdir(mode=0o700, parents=True, exist_ok=True)
+        in_memory = rootfs.place(STATES, disk) == STATES
+        self._root = (self._scratch if in_memory else disk) / "root"
 
     def check(
         self, template: ateapi_pb2.ActorTemplate, roots: Mapping[str, str] | None = None
@@ -97,6 +101,7 @@ class GvisorSandbox:
         """Removes what interrupted activations left. Blocks; only before anything is started."""
         self._runsc.kill_all()
         self._runsc.forget()
+        shutil.rmtree(self._root, ignore_errors=True)
         self._cgroups.clear()
 
     def _place(self, launch: Launch) -> Path:
