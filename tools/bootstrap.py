@@ -244,7 +244,7 @@ def test() -> None:
 def node() -> None:
     """A real node: kubelet, kube-proxy and containerd, and the control plane that it belongs to."""
     system_without_services({**COMMANDS, **NODE_COMMANDS}, TEST_SERVICES)
-    need(kubernetes.ensure, kubernetes.ensure_node, containerd.ensure)
+    need(kubernetes.ensure, kubernetes.ensure_node, containerd.ensure, runsc.ensure)
 
 
 def system_without_services(commands: dict[str, str], services: Sequence[str]) -> None:

@@ -32,6 +32,11 @@ def main() -> int:
     parser.add_argument(
         "--images", type=Path, help="an archive of images that a builder made (IMAGE_ARCHIVE)"
     )
+    parser.add_argument(
+        "--gvisor",
+        action="store_true",
+        help="fail where images have no runsc, instead of saying so",
+    )
     given = parser.parse_args()
     commands = [each for each in _COMMANDS if not (given.images and each in _TOGETHER)]
     missing = [each for each in commands if shutil.which(each) is None]
@@ -44,7 +49,7 @@ def main() -> int:
         print("hint: `make images IMAGE_ARCHIVE=FILE` saves all of them in FILE", file=sys.stderr)
         return 2
     try:
-        programs, kube_node = _built()
+        built = _built()
         if not given.images:
             images.fetch()
     except RuntimeError as error:
@@ -57,7 +62,7 @@ def main() -> int:
     cgroups = NodeCgroups(state.name)
     try:
         cgroups.make()
-        code = _run(cgroups, state, programs, kube_node, given)
+        code = _run(cgroups, state, built, given)
     finally:
         left = cgroups.remove()
         if given.keep:
@@ -81,32 +86,34 @@ def _fault(archive: Path) -> str | None:
     return f"{archive} lacks {', '.join(sorted(missing))}" if missing else None
 
 
-def _built() -> tuple[Path, Path]:
-    """Raises RuntimeError."""
+def _built() -> tuple[Path, Path, Path]:
+    """containerd's directory, the node's program of Kubernetes, and runsc. Raises RuntimeError."""
     sys.path.insert(0, str(_TOOLS))
     try:
         golang = importlib.import_module("golang")
         containerd = importlib.import_module("containerd")
         kubernetes = importlib.import_module("kubernetes")
+        runsc = importlib.import_module("runsc")
     finally:
         sys.path.remove(str(_TOOLS))
     try:
         kubernetes.ensure()
-        return containerd.ensure(), kubernetes.ensure_node()
+        return containerd.ensure(), kubernetes.ensure_node(), runsc.ensure()
     except golang.GoError as error:
         raise RuntimeError(str(error)) from error
 
 
 def _run(
-    cgroups: NodeCgroups, state: Path, programs: Path, kube_node: Path, given: argparse.Namespace
+    cgroups: NodeCgroups, state: Path, built: tuple[Path, Path, Path], given: argparse.Namespace
 ) -> int:
     """The first process is a shell, which reaps what others leave behind; with it everything ends."""
-    inside = [sys.executable, "-m", "tests.real_node.inside", str(state), str(programs)]
-    built = str(given.images.resolve()) if given.images else ""
-    how = (given.dataplanes, "hold" if given.hold else "go", built)
+    inside = [sys.executable, "-m", "tests.real_node.inside", str(state), *map(str, built)]
+    archive = str(given.images.resolve()) if given.images else ""
+    hold, gvisor = "hold" if given.hold else "go", "must" if given.gvisor else "may"
+    how = (given.dataplanes, hold, archive, gvisor)
     command = [
         *("unshare", *_NAMESPACES, "--fork", "--kill-child", "--mount-proc"),
-        *("sh", "-c", '"$@"; exit $?', "sh", *inside, str(kube_node), *how),
+        *("sh", "-c", '"$@"; exit $?', "sh", *inside, *how),
     ]
     environment = {**os.environ, "TMPDIR": str(state)}  # what is killed leaves files
     process = subprocess.Popen(

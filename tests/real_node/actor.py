@@ -1,9 +1,11 @@
-"""What the actor of the check runs: a counter that keeps its number, and asks origins when told to."""
+"""What actors of the check run: a counter that keeps its number in a file, and beside it one in memory
+alone. It asks origins when told to."""
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -11,6 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 FILE = Path("/data/count")
+# Where the gvisor class says who it is.
+ME = Path("/run/ate/actor-id")
+STARTED = time.time()
 
 
 def fetch(url: str) -> dict[str, object]:
@@ -24,13 +29,24 @@ def fetch(url: str) -> dict[str, object]:
 
 
 class Actor(BaseHTTPRequestHandler):
+    asked = 0  # of the class: one for all requests
+
     def do_GET(self) -> None:
         asked = parse_qs(urlsplit(self.path).query).get("fetch")
         self.answer(fetch(asked[0]) if asked else {"count": self.count()})
 
     def do_POST(self) -> None:
         FILE.write_text(str(self.count() + 1))
-        self.answer({"count": self.count(), "uid": os.getuid(), "host": os.uname().nodename})
+        Actor.asked += 1
+        self.answer(
+            {
+                "count": self.count(),
+                "asked": Actor.asked,
+                "started": STARTED,
+                "uid": os.getuid(),
+                "actor": ME.read_text() if ME.exists() else "",
+            }
+        )
 
     def count(self) -> int:
         return int(FILE.read_text()) if FILE.exists() else 0

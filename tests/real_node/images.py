@@ -18,6 +18,8 @@ REGISTRY, TAG = "node.invalid/atenet", "here"
 PAUSE = "node.invalid/pause:1"
 _PATH = "PATH=/opt/atenet/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BASE_USER = "65532:65532"
+# Where an image has it.
+RUNSC = "usr/local/bin/runsc"
 
 
 _FILES = sorted((trees.ROOT / "deploy" / "images").glob("*.Containerfile"))
@@ -36,15 +38,17 @@ def fetch() -> None:
     trees.packages()
 
 
-def archive(directory: Path) -> Path:
-    """All of them, of what `fetch` has kept."""
+def archive(directory: Path, runsc: Path) -> Path:
+    """All of them, of what `fetch` has kept, as GVISOR=yes makes them."""
     blobs = Blobs(target := directory / "images.tar")
     plain, worker = trees.debian(trees.PLAIN), trees.debian(trees.WORKER)
     common = [trees.packages(), trees.own(directory)]
     envoy = trees.one_file(directory, Path(find_envoy(None)), "usr/local/bin/envoy")
+    gvisor = trees.one_file(directory, runsc, RUNSC)
     for file, name in zip(_FILES, NAMES, strict=True):
         layers = [worker if name == "ateworker" else plain, *common]
-        blobs.image(reference(name), _config(file), layers + [envoy] * (name == "atenet"))
+        layers += [envoy] * (name == "atenet") + [gvisor] * has_runsc(file)
+        blobs.image(reference(name), _config(file), layers)
     blobs.close()
     return target
 
@@ -55,6 +59,11 @@ def pause(directory: Path) -> Path:
     blobs.image(PAUSE, {"Entrypoint": ["/pause"]}, [trees.pause(directory)])
     blobs.close()
     return target
+
+
+def has_runsc(file: Path) -> bool:
+    """Whether GVISOR=yes puts it there."""
+    return f" /runsc /{RUNSC}\n" in file.read_text()
 
 
 def _config(file: Path) -> dict[str, object]:

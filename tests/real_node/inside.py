@@ -12,6 +12,7 @@ from atenet.local.demo.report import Report
 
 from tests.real_node import given, ground, images, pods, setup
 from tests.real_node.cluster import Cluster, cluster, start_node, until
+from tests.real_node.memory import Memory
 from tests.real_node.policies import Enforcer
 from tests.real_node.story import Story
 
@@ -38,12 +39,15 @@ def main(
     state: Path,
     programs: Path,
     kube_node: Path,
+    runsc: Path,
     dataplanes: list[str],
     *,
     hold: bool,
     built: Path | None,
+    gvisor: bool,
 ) -> int:
-    """`built`: the archive of a builder's images; without one they are put together here."""
+    """`built`: the archive of a builder's images; without one they are put together here.
+    `gvisor`: they must have runsc."""
     report = Report()
     ground.lay(state)
     origin = ThreadingHTTPServer((ground.ORIGIN, 80), _Origin)
@@ -52,10 +56,11 @@ def main(
         began = time.monotonic()
         with cluster(state, programs, kube_node) as made:
             print(f"  control plane and containerd started  [{time.monotonic() - began:.1f} s]")
-            _node(report, made, state, built)
+            _node(report, made, state, runsc, built)
+            remembers = _remembers(report, made, must=gvisor)
             with Enforcer(made):
                 try:
-                    _path(report, made, state, dataplanes)
+                    _path(report, made, state, dataplanes, gvisor=remembers)
                 except _Stop:
                     _held(made, hold)
                     raise
@@ -73,10 +78,10 @@ def _must(report: Report, promise: str, look: object) -> None:
         raise _Stop
 
 
-def _node(report: Report, made: Cluster, state: Path, built: Path | None) -> None:
+def _node(report: Report, made: Cluster, state: Path, runsc: Path, built: Path | None) -> None:
     def imported() -> str:
         target = state / "given.tar"
-        ours = given.renamed(built, target) if built else images.archive(state)
+        ours = given.renamed(built, target) if built else images.archive(state, runsc)
         for each in (ours, images.pause(state)):
             made.node.import_images(each)
         return f"{len(made.node.ctr('images', 'ls', '-q').split())} names"
@@ -90,12 +95,29 @@ def _node(report: Report, made: Cluster, state: Path, built: Path | None) -> Non
     _must(report, "a pod runs and goes", lambda: pods.first(made))
 
 
-def _path(report: Report, made: Cluster, state: Path, dataplanes: list[str]) -> None:
+def _remembers(report: Report, made: Cluster, *, must: bool) -> bool:
+    """Whether workers of the gvisor class can be tried: they need runsc."""
+    there = made.node.image_has(images.reference("ateworker"), images.RUNSC)
+    if must and not there:
+
+        def lacking() -> str:
+            raise AssertionError("ateworker has no runsc: `make images GVISOR=yes`")
+
+        _must(report, "images have runsc", lacking)
+    if not there:
+        print("  the gvisor class is not tried: ateworker has no runsc (`make images GVISOR=yes`)")
+    return there
+
+
+def _path(
+    report: Report, made: Cluster, state: Path, dataplanes: list[str], *, gvisor: bool
+) -> None:
     owner = pods.Client(made, "people", "owner")
     friend = pods.Client(made, "web", "frontend")
     stranger = pods.Client(made, "web", "stranger")
     story = Story(made, owner, friend, stranger)
-    setup.prepare(made, state, owner, friend)
+    memory = Memory(story)
+    setup.prepare(made, state, owner, friend, gvisor=gvisor)
     for number, dataplane in enumerate(dataplanes):
         command = "upgrade" if number else "install"
 
@@ -105,22 +127,24 @@ def _path(report: Report, made: Cluster, state: Path, dataplanes: list[str]) -> 
         _must(report, f"ate-setup {command}, {dataplane}", install)
         _must(report, "all pods run", lambda: setup.running(made))
         if not number:
-            _first_time(report, story)
+            _first_time(report, story, workers=4 if gvisor else 2)
         _every_time(report, story, dataplane, number)
+        if gvisor:
+            (_memory_goes_on if number else _memory)(report, memory)
     removed = ("uninstall", "--yes", "--purge-nodes")
     _must(report, "ate-setup uninstall", lambda: setup.ate_setup(made, state, *removed))
     report.check("no pod of it is left", lambda: _gone(made))
     report.check("nor anything of it on the node", _emptied)
 
 
-def _first_time(report: Report, story: Story) -> None:
+def _first_time(report: Report, story: Story, *, workers: int) -> None:
     def clients() -> str:
         for each in (story.owner, story.friend, story.stranger):
             each.start()
         return "each signed for its own account"
 
     _must(report, "clients' pods have certificates", clients)
-    _must(report, "workers register", lambda: story.workers(2))
+    _must(report, "workers register", lambda: story.workers(workers))
     _must(report, "an actor is made", story.make_actor)
 
 
@@ -142,6 +166,32 @@ def _every_time(report: Report, story: Story, dataplane: str, number: int) -> No
     report.check("a worker is drained and replaced", story.drained)
     report.check("the actor wakes on another worker", lambda: story.wake(base + 3))
     report.check("it sleeps again", story.suspend)
+
+
+def _memory(report: Report, memory: Memory) -> None:
+    """Once: a class of sandboxes knows of no dataplane, which is behind the same tunnels."""
+    one = memory.one
+    _must(report, "actors with memory are made", memory.made)
+    _must(report, "gvisor: a request starts one", memory.starts)
+    report.check("gvisor: its limits are below its pod's", memory.limits)
+    _must(report, "gvisor: it is suspended", one.suspend)
+    _must(report, "gvisor: its memory goes on", lambda: memory.goes_on("SUSPENDED"))
+    report.check("gvisor: another begins as the first did", memory.another_begins)
+    report.check("gvisor: NetworkPolicies hold", memory.policies_hold)
+    report.check("gvisor: without a policy it reaches nothing", one.nothing_is_reached)
+    _must(report, "gvisor: a policy is given", lambda: one.allow("origin.example"))
+    report.check("gvisor: the origin of a rule answers", one.origin_is_reached)
+    report.check("gvisor: what no rule names is denied", one.others_are_denied)
+    report.check("gvisor: it is paused", memory.paused)
+    report.check("gvisor: it goes on from the node", lambda: memory.goes_on("PAUSED"))
+    report.check("gvisor: its worker is drained and replaced", one.drained)
+    report.check("gvisor: its memory goes on elsewhere", lambda: memory.goes_on("SUSPENDED"))
+
+
+def _memory_goes_on(report: Report, memory: Memory) -> None:
+    """It was awake all the while, and stays so: the uninstall has to put it to sleep."""
+    report.check("gvisor: one that was awake counts on", lambda: memory.goes_on("RUNNING"))
+    report.check("gvisor: and reaches its origin", memory.one.origin_is_reached)
 
 
 def _held(made: Cluster, hold: bool) -> None:
@@ -171,6 +221,13 @@ def _emptied() -> str:
 
 
 if __name__ == "__main__":
-    places = [Path(each) for each in sys.argv[1:4]]
-    archive = Path(sys.argv[6]) if sys.argv[6] else None
-    sys.exit(main(*places, sys.argv[4].split(","), hold=sys.argv[5] == "hold", built=archive))
+    places, (dataplanes, hold, built, gvisor) = [Path(each) for each in sys.argv[1:5]], sys.argv[5:]
+    sys.exit(
+        main(
+            *places,
+            dataplanes.split(","),
+            hold=hold == "hold",
+            built=Path(built) if built else None,
+            gvisor=gvisor == "must",
+        )
+    )

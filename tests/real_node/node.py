@@ -53,6 +53,17 @@ class RealNode:
         """In the namespace that kubelet uses."""
         return run(str(self.programs / "ctr"), "-a", str(self.socket), "-n", "k8s.io", *words)
 
+    def image_has(self, image: str, file: str) -> bool:
+        """`file`: without the first slash."""
+        target = self.directory / "image"
+        target.mkdir()
+        self.ctr("images", "mount", image, str(target))
+        try:
+            return (target / file).exists()
+        finally:
+            self.ctr("images", "unmount", "--rm", str(target))
+            target.rmdir()
+
     def start_kubelet(self, kubeconfig: Path) -> None:
         file = self.directory / "kubelet.yaml"
         file.write_text(yaml.safe_dump(_kubelet(self.socket, self.ca, self.directory)))

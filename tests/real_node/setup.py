@@ -18,11 +18,22 @@ _SMALL = {"requests": {"cpu": "10m", "memory": "32Mi"}}
 _PARTS = (
     *("ateapi", "ateController", "atelet", "router", "envoy", "agentgateway", "egress", "sdsmint"),
 )
+# Labels of the pools' workers: those of the gvisor class run actors of the other one, too.
+OF_FILES, OF_MEMORY = {"keeps": "files"}, {"keeps": "memory"}
+_WORKERS = {
+    "replicas": 2,
+    "resources": {
+        "requests": {"cpu": "20m", "memory": "128Mi"},
+        "limits": {"cpu": "2", "memory": "1Gi"},
+    },
+}
+_REMEMBERING = {**_WORKERS, "sandboxClass": "gvisor", "slots": 2}
 _SECONDS = 300
 
 
-def prepare(cluster: Cluster, state: Path, owner: Client, friend: Client) -> None:
-    """The Secret with the bucket's keys, the database's URL, and a values file."""
+def prepare(cluster: Cluster, state: Path, owner: Client, friend: Client, *, gvisor: bool) -> None:
+    """The Secret with the bucket's keys, the database's URL, and a values file. `gvisor`: with workers of that
+    class."""
     keys = {
         name: cluster.s3.variables[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
     }
@@ -42,14 +53,8 @@ def prepare(cluster: Cluster, state: Path, owner: Client, friend: Client) -> Non
         "role": [f"{owner.spiffe_id}=owner"],
         "resources": dict.fromkeys(_PARTS, _SMALL),
         "pools": [
-            {
-                "name": "general",
-                "replicas": 2,
-                "resources": {
-                    "requests": {"cpu": "20m", "memory": "128Mi"},
-                    "limits": {"cpu": "2", "memory": "1Gi"},
-                },
-            }
+            {"name": "general", "labels": OF_FILES, **_WORKERS},
+            *([{"name": "memory", "labels": OF_MEMORY, **_REMEMBERING}] if gvisor else []),
         ],
     }
     (state / "values.yaml").write_text(yaml.safe_dump(values))

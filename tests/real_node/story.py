@@ -12,14 +12,16 @@ from atenet.local.demo.report import require
 from tests.real_node.cluster import Cluster, Object, until
 from tests.real_node.ground import ORIGIN
 from tests.real_node.pods import Client, troubles
+from tests.real_node.setup import OF_FILES
 
 WORKERS = "ate-workers"
+LIMIT = 128 << 20
 _ASLEEP = ("ACTOR_STATE_SUSPENDED", "ACTOR_STATE_UNSPECIFIED")
 
-_ACTOR = Path(__file__).with_name("actor.py")
-_SPACE, _NAME = "demo", "counter"
+COMMAND = ["/usr/bin/python3", "-c", Path(__file__).with_name("actor.py").read_text()]
+SPACE = "demo"
+_TEMPLATE = "counter"
 _URL = "https://atenet-router.ate-system.svc/"
-_REF = {"atespace": _SPACE, "name": _NAME}
 
 
 @dataclass
@@ -30,6 +32,11 @@ class Story:
     owner: Client
     friend: Client
     stranger: Client
+    name: str = "counter"  # the actor's
+
+    @property
+    def ref(self) -> Object:
+        return {"atespace": SPACE, "name": self.name}
 
     def workers(self, wanted: int) -> str:
         """Each pod's record, as the control plane has it."""
@@ -44,17 +51,13 @@ class Story:
         return ", ".join(sorted(each["metadata"]["name"] for each in workers))
 
     def make_actor(self) -> str:
-        self._ask("CreateAtespace", {"atespace": {"metadata": {"name": _SPACE}}})
-        self._ask("CreateActorTemplate", {"actorTemplate": template()})
-        made = self._ask(
-            "CreateActor",
-            {
-                "actor": {
-                    "metadata": _REF,
-                    "actorTemplate": {"atespace": _SPACE, "name": "counter"},
-                }
-            },
-        )
+        self.ask("CreateAtespace", {"atespace": {"metadata": {"name": SPACE}}})
+        self.ask("CreateActorTemplate", {"actorTemplate": template()})
+        return self.create(_TEMPLATE)
+
+    def create(self, template_name: str) -> str:
+        of = {"atespace": SPACE, "name": template_name}
+        made = self.ask("CreateActor", {"actor": {"metadata": self.ref, "actorTemplate": of}})
         return str(made["status"]["state"])
 
     def wake(self, count: int) -> str:
@@ -62,24 +65,29 @@ class Story:
         before = self.state()
         require(before in _ASLEEP, f"it is {before} before the request")
         began = time.monotonic()
-        answer = self.friend.http("POST", _URL, ate_target_actor=f"{_SPACE}/{_NAME}")
+        said = self.count()
         took = time.monotonic() - began
-        require(answer["status"] == 200, str(answer))
-        said = json.loads(answer["body"])
         require(said["count"] == count, f"it counts {said}")
         return f"count {count} from uid {said['uid']} on {self.worker()}, with the client's start {took:.1f} s"
 
+    def count(self) -> Object:
+        """One more, and what it says of itself."""
+        answer = self.friend.http("POST", _URL, ate_target_actor=f"{SPACE}/{self.name}")
+        require(answer["status"] == 200, str(answer))
+        said: Object = json.loads(answer["body"])
+        return said
+
     def suspend(self) -> str:
-        answer = self._ask("SuspendActor", {"actor": _REF})
+        answer = self.ask("SuspendActor", {"actor": self.ref})
         require(self.state() == "ACTOR_STATE_SUSPENDED", str(answer))
         return str(answer["actor"]["status"]["externalSnapshot"]["snapshotUri"])
 
     def state(self) -> str:
-        return str(self._actor()["status"]["state"])
+        return str(self.actor()["status"]["state"])
 
     def worker(self) -> str:
         """The pod that has it."""
-        return str(self._actor()["status"]["workerAssignment"]["workerPod"])
+        return str(self.actor()["status"]["workerAssignment"]["workerPod"])
 
     def drained(self) -> str:
         """Its worker is marked: the actor is put to sleep, the pod goes, another one takes its place."""
@@ -94,7 +102,7 @@ class Story:
         return troubles(self.cluster, WORKERS)
 
     def strangers_are_refused(self) -> str:
-        answer = self.stranger.http("GET", _URL, ate_target_actor=f"{_SPACE}/{_NAME}")
+        answer = self.stranger.http("GET", _URL, ate_target_actor=f"{SPACE}/{self.name}")
         require(answer["status"] == 0, f"a client off the list is answered {answer}")
         return str(answer["body"])[:90]
 
@@ -112,10 +120,10 @@ class Story:
 
     def allow(self, host: str) -> str:
         rules = [{"http": {"hostnames": [host]}}]
-        meta = {"atespace": _SPACE, "name": "default"}
-        self._ask(
+        meta = {"atespace": SPACE, "name": "default"}
+        self.ask(
             "CreateActorEgressPolicy",
-            {"actor": _REF, "egressPolicy": {"metadata": meta, "rules": rules}},
+            {"actor": self.ref, "egressPolicy": {"metadata": meta, "rules": rules}},
         )
         return host
 
@@ -145,16 +153,16 @@ class Story:
 
     def denials_are_told(self) -> str:
         """By the control plane, which asks gateways and workers: the address by one, the name by the other."""
-        said = self._ask("ListActorEgressDenials", {"actor": _REF})
+        said = self.ask("ListActorEgressDenials", {"actor": self.ref})
         require(not said.get("unanswered"), f"these did not answer: {said.get('unanswered')}")
         denied = {(each.get("host"), each["reason"]) for each in said.get("denials", [])}
         for host in ("other.example", ORIGIN):
             require(any(host == each for each, _ in denied), f"{host} is not among {denied}")
         return ", ".join(sorted(f"{host}: {reason}" for host, reason in denied))
 
-    def limits(self) -> str:
+    def limits(self, wanted: int = LIMIT) -> str:
         """The actor's group is in its pod's, by the uid that kubelet names it after."""
-        status = self._actor()["status"]["workerAssignment"]
+        status = self.actor()["status"]["workerAssignment"]
         uid = status["workerPodUid"]
         for root in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")):
             found = [each for each in root.glob(f"kubepods/**/*{uid}*/*/atenet/*") if each.is_dir()]
@@ -162,39 +170,41 @@ class Story:
                 for file in ("memory.limit_in_bytes", "memory.max"):
                     if (group / file).exists():
                         limit = int((group / file).read_text())
-                        require(limit == 134217728, f"{group}: {limit}")
-                        return f"128 MiB at pod{uid}/…/atenet/{group.name}"
+                        require(limit == wanted, f"{group}: {limit}")
+                        return f"{limit >> 20} MiB at pod{uid}/…/atenet/{group.name}"
         raise AssertionError(f"pod {uid} has no group of an actor below it")
 
     def fetch(self, url: str) -> Object:
         answer = self.friend.http(
-            "GET", f"{_URL}?fetch={url}", ate_target_actor=f"{_SPACE}/{_NAME}"
+            "GET", f"{_URL}?fetch={url}", ate_target_actor=f"{SPACE}/{self.name}"
         )
         require(answer["status"] == 200, str(answer))
         found: Object = json.loads(answer["body"])
         return found
 
-    def _actor(self) -> Object:
-        return self._ask("GetActor", {"actor": _REF})
+    def actor(self) -> Object:
+        return self.ask("GetActor", {"actor": self.ref})
 
-    def _ask(self, method: str, request: Object) -> Object:
+    def ask(self, method: str, request: Object) -> Object:
         answer = self.owner.call(method, request)
         require("error" not in answer, f"{method}: {answer}")
         return answer
 
 
 def template() -> Object:
+    """Of the process class: its files are kept."""
     return {
-        "metadata": {"atespace": _SPACE, "name": "counter"},
+        "metadata": {"atespace": SPACE, "name": _TEMPLATE},
+        "workerSelector": {"matchLabels": OF_FILES},
         "containers": [
             {
                 "name": "counter",
-                "command": ["/usr/bin/python3", "-c", _ACTOR.read_text()],
+                "command": COMMAND,
                 "wakeupProbe": {"httpGet": {"path": "/", "port": 80}, "timeoutSeconds": 20},
                 "mounts": [{"volume": "data", "path": "/data"}],
             }
         ],
         "volumes": [{"name": "data", "durableDir": {}}],
         "snapshotConfig": {"contentScope": "SNAPSHOT_CONTENT_SCOPE_DATA"},
-        "resources": {"cpuMilli": "500", "memoryBytes": "134217728"},
+        "resources": {"cpuMilli": "500", "memoryBytes": str(LIMIT)},
     }

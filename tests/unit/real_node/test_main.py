@@ -20,7 +20,7 @@ class Stage:
         groups = SimpleNamespace(make=lambda: self.did.append("groups"), remove=list)
         for place, name, stand_in in (
             (images, "fetch", lambda: self.did.append("fetch")),
-            (command, "_built", lambda: (Path("programs"), Path("kube-node"))),
+            (command, "_built", lambda: (Path("programs"), Path("kube-node"), Path("runsc"))),
             (command, "_fault", lambda _: None),
             (command, "NodeCgroups", lambda _: groups),
             (command, "_run", self._run),
