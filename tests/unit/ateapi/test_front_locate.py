@@ -55,7 +55,11 @@ async def test_look_ups_tell_what_a_resume_would_and_wake_nobody(tmp_path: Path)
 
 
 async def test_many_look_ups_are_answered_in_their_order_and_counted(tmp_path: Path) -> None:
-    async with control_plane(tmp_path) as plane, plane.in_process(front="auto"):
+    # No worker is lost meanwhile: it sends no heartbeats.
+    async with (
+        control_plane(tmp_path, worker_timeout=60.0) as plane,
+        plane.in_process(front="auto"),
+    ):
         await plane.seed("a", "b")
         await plane.register()
         await plane.control().ResumeActor(resume("a"))
