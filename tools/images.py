@@ -2,7 +2,7 @@
 """Builds the images of deploy/images: `make images`, with buildah, podman or docker, whichever is there.
 
 Standard library only. IMAGE_REGISTRY and IMAGE_TAG say what they are called, IMAGE_BUILDER which
-program builds; GVISOR=yes puts runsc into those that run actors; PYTHON_IMAGE, RUST_IMAGE and
+program builds; GVISOR=yes puts runsc into the one that runs actors; PYTHON_IMAGE, RUST_IMAGE and
 GO_IMAGE are the bases, where a mirror has them under other names, or by digest. IMAGE_ARCHIVE names a
 file that all of them are saved in, for nodes that reach no registry. A builder's own cache keeps what
 has not changed.
