@@ -14,8 +14,8 @@ from tests.support.postgres import PostgresServer, postgres_server
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """They wait for each other's processes about as long as they compute."""
-    return min(8, 2 * len(os.sched_getaffinity(0)))
+    """One more than there are cores: they often wait. More of them take each other's time."""
+    return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
 class _Faults(logging.Handler):

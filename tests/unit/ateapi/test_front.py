@@ -489,7 +489,11 @@ async def _outcome(call: Any) -> Any:
 
 @pytest.mark.conformance("C-03")
 async def test_a_suspended_actor_is_not_answered_for_from_memory(tmp_path: Path) -> None:
-    async with control_plane(tmp_path) as plane, plane.in_process(front="auto"):
+    # No worker is lost meanwhile: it sends no heartbeats.
+    async with (
+        control_plane(tmp_path, worker_timeout=60.0) as plane,
+        plane.in_process(front="auto"),
+    ):
         await plane.seed("a")
         await plane.register()
         control = plane.control()
