@@ -22,7 +22,7 @@ from atenet.ateapi.failure import CallError
 from atenet.ateapi.hosting import HostingLedger
 from atenet.ateapi.nodes import NodeError
 from atenet.ateapi.retirement import Retirement
-from atenet.ateapi.store import BusyError, Transaction, WorkerRow
+from atenet.ateapi.store import BusyError, Transaction, WorkerRow, every_worker
 from atenet.ateapi.store.news import News, Topic
 from atenet.ateapi.workflows.context import Context
 from atenet.ateapi.workflows.operations import OperationHeldError, Operations
@@ -292,12 +292,8 @@ def _mark_lost(
 
 def _endpoints(tx: Transaction) -> set[str]:
     """Of all nodes."""
-    found: set[str] = set()
-    after = ""
-    while rows := tx.workers.page(after, _BATCH):
-        found |= {row.worker.node_endpoint for row in rows if row.worker.node_endpoint}
-        after = rows[-1].worker.metadata.name
-    return found
+    found = {row.worker.node_endpoint for row in every_worker(tx)}
+    return found - {""}
 
 
 def _claims_of(

@@ -8,15 +8,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from atenet.ateapi.failure import not_found, precondition
 from atenet.ateapi.service.dispatch import Api, Handler
-from atenet.ateapi.store import Transaction
+from atenet.ateapi.store import Transaction, every_worker
 from atenet.ateapi.validate import fields
 from atenet.denials.denial import Denial
 from atenet.proto import ateapi_pb2 as pb
 from atenet.proto import egresssupport_pb2 as egress_pb
 
 __all__ = ["HANDLERS"]
-
-_PAGE = 500
 
 
 async def _list(
@@ -29,23 +27,14 @@ async def _list(
     def query(tx: Transaction) -> list[pb.Worker]:
         if tx.actors.get(atespace, name) is None:
             raise not_found(f"actor {atespace}/{name}")
-        return _workers(tx)
+        # Those that live: an actor may have been on any.
+        return [row.worker for row in every_worker(tx) if not row.lost]
 
     workers = await api.store.read(query)
     found = await api.denials.of(f"{atespace}/{name}", workers)
     return egress_pb.ListActorEgressDenialsResponse(
         denials=[_message(each) for each in found.denials], unanswered=found.unanswered
     )
-
-
-def _workers(tx: Transaction) -> list[pb.Worker]:
-    """Those that live: an actor may have been on any."""
-    found: list[pb.Worker] = []
-    after = ""
-    while rows := tx.workers.page(after, _PAGE):
-        found += [row.worker for row in rows if not row.lost]
-        after = rows[-1].worker.metadata.name
-    return found
 
 
 def _message(denial: Denial) -> egress_pb.EgressDenial:

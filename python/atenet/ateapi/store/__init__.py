@@ -12,6 +12,7 @@ from atenet.ateapi.store.interface import (
     WorkerRow,
     WorkerTotals,
 )
+from atenet.ateapi.store.walk import every_worker
 
 __all__ = [
     "AuditEntry",
@@ -24,4 +25,5 @@ __all__ = [
     "Transaction",
     "WorkerRow",
     "WorkerTotals",
+    "every_worker",
 ]

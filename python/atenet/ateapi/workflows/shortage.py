@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
 
 from atenet.ateapi import records
 from atenet.ateapi.scheduler import obstacles
-from atenet.ateapi.store import Transaction, WorkerRow
+from atenet.ateapi.store import Transaction, every_worker
 from atenet.ateapi.workflows.context import Context
 from atenet.proto import ateapi_pb2 as pb
 
@@ -17,7 +16,6 @@ __all__ = ["tell_shortage"]
 _log = logging.getLogger(__name__)
 # Callers try again, each of them; one line says it for all actors of a template.
 _TELL_SECONDS = 10.0
-_PAGE = 500
 
 
 async def tell_shortage(context: Context, actor: pb.Actor) -> None:
@@ -31,13 +29,15 @@ async def tell_shortage(context: Context, actor: pb.Actor) -> None:
     node = actor.status.assigned_node if records.is_kept(actor) else ""
     heard_after = context.heard_after
 
-    def query(tx: Transaction) -> dict[str, int]:
+    def query(tx: Transaction) -> dict[str, int] | None:
         template = tx.templates.get(ref.atespace, ref.name)
         if template is None:
-            return {}
-        return obstacles(_workers(tx), actor, template, heard_after=heard_after, node=node)
+            return None
+        return obstacles(every_worker(tx), actor, template, heard_after=heard_after, node=node)
 
     found = await context.store.read(query)
+    if found is None:  # removed meanwhile: another reason, which the next attempt is told
+        return
     _log.warning(
         "no worker takes the actor",
         extra={
@@ -46,13 +46,6 @@ async def tell_shortage(context: Context, actor: pb.Actor) -> None:
             "workers": found or "none registered",
         },
     )
-
-
-def _workers(tx: Transaction) -> Iterator[WorkerRow]:
-    after = ""
-    while rows := tx.workers.page(after, _PAGE):
-        yield from rows
-        after = rows[-1].worker.metadata.name
 
 
 def _forget(shortages: dict[str, float], now: float) -> None:
