@@ -8,7 +8,7 @@ from atenet.local.demo.report import require
 
 from tests.real_node.cluster import Object
 from tests.real_node.setup import OF_MEMORY
-from tests.real_node.story import COMMAND, SPACE, WORKERS, Story
+from tests.real_node.story import SPACE, WORKERS, Story, template
 
 _TEMPLATE = "memory"
 # gVisor's kernel, Python, and what it writes.
@@ -28,7 +28,8 @@ class Memory:
         self.one, self.two = replace(self.story, name="one"), replace(self.story, name="two")
 
     def made(self) -> str:
-        self.one.ask("CreateActorTemplate", {"actorTemplate": template()})
+        kind = template(_TEMPLATE, workers=OF_MEMORY, sandbox="gvisor", keeps="FULL", limit=_LIMIT)
+        self.one.ask("CreateActorTemplate", {"actorTemplate": kind})
         states = [each.create(_TEMPLATE) for each in (self.one, self.two)]
         return ", ".join(states)
 
@@ -78,23 +79,3 @@ class Memory:
         numbers = (said["asked"], said["count"])
         require(numbers == (wanted, wanted), f"memory and file should have {wanted}: {said}")
         return said
-
-
-def template() -> Object:
-    """Of the gvisor class: its memory is kept, and its files."""
-    return {
-        "metadata": {"atespace": SPACE, "name": _TEMPLATE},
-        "workerSelector": {"matchLabels": OF_MEMORY},
-        "containers": [
-            {
-                "name": "counter",
-                "command": COMMAND,
-                "wakeupProbe": {"httpGet": {"path": "/", "port": 80}, "timeoutSeconds": 20},
-                "mounts": [{"volume": "data", "path": "/data"}],
-            }
-        ],
-        "volumes": [{"name": "data", "durableDir": {}}],
-        "snapshotConfig": {"contentScope": "SNAPSHOT_CONTENT_SCOPE_FULL"},
-        "sandboxConfig": {"sandboxClass": "gvisor"},
-        "resources": {"cpuMilli": "500", "memoryBytes": str(_LIMIT)},
-    }

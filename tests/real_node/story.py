@@ -18,7 +18,7 @@ WORKERS = "ate-workers"
 LIMIT = 128 << 20
 _ASLEEP = ("ACTOR_STATE_SUSPENDED", "ACTOR_STATE_UNSPECIFIED")
 
-COMMAND = ["/usr/bin/python3", "-c", Path(__file__).with_name("actor.py").read_text()]
+_COMMAND = ["/usr/bin/python3", "-c", Path(__file__).with_name("actor.py").read_text()]
 SPACE = "demo"
 _TEMPLATE = "counter"
 _URL = "https://atenet-router.ate-system.svc/"
@@ -191,20 +191,28 @@ class Story:
         return answer
 
 
-def template() -> Object:
-    """Of the process class: its files are kept."""
+def template(
+    name: str = _TEMPLATE,
+    *,
+    workers: dict[str, str] = OF_FILES,
+    sandbox: str = "process",
+    keeps: str = "DATA",
+    limit: int = LIMIT,
+) -> Object:
+    """A counter's. `workers`: their labels; `keeps`: what its snapshots hold; `limit`: bytes of memory."""
     return {
-        "metadata": {"atespace": SPACE, "name": _TEMPLATE},
-        "workerSelector": {"matchLabels": OF_FILES},
+        "metadata": {"atespace": SPACE, "name": name},
+        "workerSelector": {"matchLabels": workers},
         "containers": [
             {
                 "name": "counter",
-                "command": COMMAND,
+                "command": _COMMAND,
                 "wakeupProbe": {"httpGet": {"path": "/", "port": 80}, "timeoutSeconds": 20},
                 "mounts": [{"volume": "data", "path": "/data"}],
             }
         ],
         "volumes": [{"name": "data", "durableDir": {}}],
-        "snapshotConfig": {"contentScope": "SNAPSHOT_CONTENT_SCOPE_DATA"},
-        "resources": {"cpuMilli": "500", "memoryBytes": str(LIMIT)},
+        "snapshotConfig": {"contentScope": f"SNAPSHOT_CONTENT_SCOPE_{keeps}"},
+        "sandboxConfig": {"sandboxClass": sandbox},
+        "resources": {"cpuMilli": "500", "memoryBytes": str(limit)},
     }
