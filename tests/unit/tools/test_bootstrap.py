@@ -1,6 +1,9 @@
 """Set-up: what is done when, and what a person is told who must do something first."""
 
 import ast
+import importlib.util
+import marshal
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +67,31 @@ def test_what_is_up_to_date_is_not_done_again(
     for part in ("venv", "engine", "demo"):
         bootstrap.PARTS[part]()
     assert ran == []
+
+
+def test_our_modules_are_compiled_ahead_once_for_each_change(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where processes are told to write none."""
+    module = tmp_path / "python" / "atenet" / "it.py"
+    venv = tmp_path / ".venv"
+    module.parent.mkdir(parents=True)
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
+    monkeypatch.setattr(bootstrap, "VENV", venv)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    runs: list[object] = []
+    run = bootstrap.run
+    monkeypatch.setattr(bootstrap, "run", lambda command: (runs.append(command), run(command)))
+    for number in (1, 2):
+        module.write_text(f"here = {number}00")
+        os.utime(module, (number, number))  # edits by hand are not in the same second
+        for _ in range(2):
+            bootstrap._compile_ahead()
+        assert len(runs) == number
+        compiled = Path(importlib.util.cache_from_source(str(module))).read_bytes()
+        assert marshal.loads(compiled[16:]).co_consts[0] == number * 100
 
 
 def test_a_missing_command_installs_its_package_as_root(
